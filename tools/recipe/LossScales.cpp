@@ -35,5 +35,5 @@ std::string zero::getLossScaleText(StringRef choice) {
     return "";
   std::string text = findLossScale("static").str();
   StringRef initial = "1024.0";
-  return text.replace(text.find(initial), initial.size(), writeNumber(number));
+  return text.replace(text.find(initial), initial.size(), formatReal(number));
 }

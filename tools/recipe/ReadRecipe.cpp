@@ -103,8 +103,8 @@ static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
     return choose(item, value, {"skip", "error", "apply"}, recipe.nonfinite,
                   message);
   if (item == "loss_scale") {
-    recipe.lossScale = value.str();
-    if (!getLossScaleText(value).empty())
+    recipe.lossScale = getLossScaleText(value);
+    if (!recipe.lossScale.empty())
       return success();
     message = "--recipe: 'loss_scale' must be torch, deepspeed or a positive "
               "number, got '" +

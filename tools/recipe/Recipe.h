@@ -42,10 +42,11 @@ struct ListedParameter {
   bool usesAny = false;
 };
 
-/// The value of a hyperparameter: a number, or an input of `apply`.
+/// The value of a hyperparameter: a number, an input of `apply`, or a schedule.
 struct HyperValue {
   double number = 0;
-  std::string input; // its name; empty for a number
+  std::string input;    // its name; empty for a number
+  std::string schedule; // its name in Recipe.schedules; empty for none
 };
 using HyperValues = std::map<std::string, HyperValue>;
 
@@ -61,15 +62,18 @@ struct Recipe {
   std::string optimizer;
   std::optional<HyperValue> maxNorm; // clips gradients to this norm
   Normalization normalization = Normalization::mean;
+  /// A mean over backward passes of sums over ranks.
+  bool isSumOfRanks = false;
   /// Whether the caller divides the loss by the number of backward passes.
   bool isLossDivided = false;
   std::string accumulator = "f32";
   std::string reduceDtype; // of addends; empty: that of the accumulator
   std::string nonfinite = "skip";
-  /// The rule of a dynamic loss scale, or the number of a static one; empty:
-  /// losses are not scaled.
-  std::string lossScale;
   HyperValues hyper; // of all groups that do not say otherwise
+  /// A zero.loss_scale @loss_scale as text; empty for none.
+  std::string lossScale;
+  /// Texts of a zero.schedule @NAME, by name.
+  std::map<std::string, std::string> schedules;
 };
 
 /// Reads a list of parameters, which is JSON:
@@ -97,14 +101,24 @@ llvm::LogicalResult readRecipe(llvm::StringRef text, Recipe &recipe,
 /// What readRecipe accepts, for --help.
 llvm::StringRef describeRecipes();
 
+/// The shortest decimal that is |number|, with the point that MLIR wants.
+std::string formatReal(double number);
+
 /// Writes the step called |name| on a mesh of the axes |mesh|, all of which
 /// are data-parallel.
 llvm::LogicalResult writeStep(const Recipe &recipe, const ParameterList &list,
                               const MeshAxes &mesh, llvm::StringRef name,
                               std::string &text, std::string &message);
 
-/// The same of |parameters|, the text of a list that was read from |file|, for
-/// a mesh that a user names. Null, with |code| and |message|, on an error.
+/// The same for a mesh that a user names.
+llvm::LogicalResult writeListedStep(const Recipe &recipe,
+                                    const ParameterList &list,
+                                    const MeshAxes &mesh, llvm::StringRef name,
+                                    std::string &text, ExitCode &code,
+                                    std::string &message);
+
+/// The same of |parameters|, the text of a list that was read from
+/// |file|. Null, with |code| and |message|, on an error.
 std::unique_ptr<llvm::MemoryBuffer>
 writeListedStep(const Recipe &recipe, llvm::StringRef parameters,
                 llvm::StringRef file, const MeshAxes &mesh,
@@ -127,9 +141,6 @@ std::vector<OptimizerHyper> getOptimizerHyper(llvm::StringRef name);
 /// The text of a loss scale: "torch" or "deepspeed" for the rule of that
 /// library, or a positive number. Empty if |choice| is nothing of these.
 std::string getLossScaleText(llvm::StringRef choice);
-
-/// The shortest decimal that is |number|, with the point that MLIR wants.
-std::string writeNumber(double number);
 
 } // namespace zero
 

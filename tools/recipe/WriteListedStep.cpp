@@ -23,18 +23,27 @@ static LogicalResult checkNames(const MeshAxes &mesh, std::string &message) {
   return success();
 }
 
+LogicalResult zero::writeListedStep(const Recipe &recipe,
+                                    const ParameterList &list,
+                                    const MeshAxes &mesh, StringRef name,
+                                    std::string &text, ExitCode &code,
+                                    std::string &message) {
+  code = ExitCode::usage;
+  if (failed(checkNames(mesh, message)))
+    return failure();
+  code = ExitCode::failed;
+  return writeStep(recipe, list, mesh, name, text, message);
+}
+
 std::unique_ptr<llvm::MemoryBuffer>
 zero::writeListedStep(const Recipe &recipe, StringRef parameters,
                       StringRef file, const MeshAxes &mesh, StringRef name,
                       ExitCode &code, std::string &message) {
-  code = ExitCode::usage;
-  if (failed(checkNames(mesh, message)))
-    return nullptr;
   code = ExitCode::failed;
   ParameterList list;
   std::string text;
   if (failed(readParameterList(parameters, file, list, message)) ||
-      failed(writeStep(recipe, list, mesh, name, text, message)))
+      failed(writeListedStep(recipe, list, mesh, name, text, code, message)))
     return nullptr;
   return llvm::MemoryBuffer::getMemBufferCopy(text,
                                               "<the step that was written>");

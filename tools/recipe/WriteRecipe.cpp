@@ -57,7 +57,9 @@ private:
   /// The value of an input: "%lr", or "%in0" where its name is no name of
   /// MLIR's or one of the step's own.
   std::string argument(StringRef input);
-  /// An argument or a number.
+  /// The value of a schedule, "%lr".
+  std::string scheduled(StringRef schedule);
+  /// An argument, a schedule's value or a number.
   std::string operand(const HyperValue &value);
   void addInput(const HyperValue &value) {
     if (!value.input.empty() && !llvm::is_contained(inputs, value.input))
@@ -87,11 +89,12 @@ private:
   llvm::StringSet<> taken;
   std::string meshSymbol;
   std::string optimizerSymbol;
-  std::string lossScaleSymbol; // empty: there is none
+  std::string lossScaleSymbol;
+  std::map<std::string, std::string> scheduleSymbols;
 };
 } // namespace
 
-std::string zero::writeNumber(double number) {
+std::string zero::formatReal(double number) {
   std::string text;
   for (int digits = 1; digits <= 17; ++digits) {
     text.clear();
@@ -101,6 +104,13 @@ std::string zero::writeNumber(double number) {
       break;
   }
   return text;
+}
+
+/// |text|, which defines @NAME, with |symbol| in place of that.
+static std::string rename(StringRef text, StringRef name, StringRef symbol) {
+  std::string own = ("@" + name).str();
+  auto [before, after] = text.split(own);
+  return (before + symbol + after).str();
 }
 
 std::string StepWriter::symbol(StringRef name) {
@@ -129,9 +139,17 @@ std::string StepWriter::argument(StringRef input) {
                      std::distance(inputs.begin(), llvm::find(inputs, input)));
 }
 
+std::string StepWriter::scheduled(StringRef schedule) {
+  std::string name = schedule.str();
+  while (llvm::is_contained(inputs, name))
+    name += "_now";
+  return "%" + name;
+}
+
 std::string StepWriter::operand(const HyperValue &value) {
-  return value.input.empty() ? writeNumber(value.number)
-                             : argument(value.input);
+  if (!value.schedule.empty())
+    return scheduled(value.schedule);
+  return value.input.empty() ? formatReal(value.number) : argument(value.input);
 }
 
 std::string StepWriter::each(llvm::function_ref<std::string(size_t)> write) {
@@ -228,16 +246,14 @@ void StepWriter::writeDeclarations() {
                           [&](size_t i) { os << symbol(trained[i]->name); });
     os << (group.isSkippedIfAbsent ? "] absent skip\n" : "]\n");
   }
-  std::string optimizer = getOptimizerText(recipe.optimizer).str();
-  size_t place = optimizer.find("@" + recipe.optimizer);
-  optimizer.replace(place, recipe.optimizer.size() + 1, optimizerSymbol);
-  os << "\n" << optimizer << "\n";
-  if (lossScaleSymbol.empty())
-    return;
-  std::string lossScale = getLossScaleText(recipe.lossScale);
-  StringRef own = "@loss_scale";
-  lossScale.replace(lossScale.find(own), own.size(), lossScaleSymbol);
-  os << lossScale << "\n";
+  os << "\n"
+     << rename(getOptimizerText(recipe.optimizer), recipe.optimizer,
+               optimizerSymbol)
+     << "\n";
+  if (!recipe.lossScale.empty())
+    os << rename(recipe.lossScale, "loss_scale", lossScaleSymbol) << "\n";
+  for (const auto &[schedule, text] : recipe.schedules)
+    os << rename(text, schedule, scheduleSymbols[schedule]) << "\n";
 }
 
 void StepWriter::writeUpdates(StringRef gradients) {
@@ -251,7 +267,7 @@ void StepWriter::writeUpdates(StringRef gradients) {
     llvm::interleaveComma(group.hyper, os, [&](const auto &hyper) {
       const auto &[name, value] = hyper;
       os << name << " = " << operand(value);
-      numInputs += !value.input.empty();
+      numInputs += !value.input.empty() || !value.schedule.empty();
     });
     os << ")\n      : (";
     llvm::interleaveComma(group.members, os, [&](size_t i) {
@@ -276,14 +292,14 @@ void StepWriter::writeStep(StringRef name) {
     weight = "accumulation : -1";
     prescaled = recipe.isLossDivided ? "accumulation : -1" : "";
     scaled = recipe.isLossDivided ? "" : "accumulation : 1";
-    for (const auto &axis : mesh) {
-      weight += ", " + axis.first + " : -1";
-      scaled += (scaled.empty() ? "" : ", ") + axis.first + " : 1";
-    }
+    if (!recipe.isSumOfRanks)
+      for (const auto &axis : mesh) {
+        weight += ", " + axis.first + " : -1";
+        scaled += (scaled.empty() ? "" : ", ") + axis.first + " : 1";
+      }
   }
-  if (!lossScaleSymbol.empty()) {
-    prescaled +=
-        (prescaled.empty() ? "" : ", ") + std::string("loss_scale : 1");
+  if (!recipe.lossScale.empty()) {
+    prescaled = "loss_scale : 1" + (prescaled.empty() ? "" : ", " + prescaled);
     scaled += (scaled.empty() ? "" : ", ") + std::string("loss_scale : 1");
   }
   if (!scaled.empty())
@@ -295,10 +311,10 @@ void StepWriter::writeStep(StringRef name) {
      << (hasTokens ? ", tokens" : "") << "\n";
   os << "zero.step " << symbol(name) << " on " << meshSymbol << " normalize("
      << weight << ")";
-  if (!lossScaleSymbol.empty())
-    os << " loss_scale " << lossScaleSymbol;
   if (recipe.nonfinite != "skip")
     os << " nonfinite " << recipe.nonfinite;
+  if (!recipe.lossScale.empty())
+    os << " loss_scale " << lossScaleSymbol;
   os << " (";
   llvm::interleaveComma(inputs, os, [&](StringRef input) {
     os << argument(input) << ": !zero.value<f64>";
@@ -332,8 +348,18 @@ void StepWriter::writeStep(StringRef name) {
     os << "  " << results("c") << " = zero.clip " << reduced << " by %norm max "
        << operand(*recipe.maxNorm) << "\n      : " << sums
        << " by !zero.value<f64>\n";
+  for (const auto &[schedule, scheduleSymbol] : scheduleSymbols)
+    os << "  " << scheduled(schedule) << " = zero.read_schedule "
+       << scheduleSymbol << "\n";
   writeUpdates(recipe.maxNorm ? "c" : "r");
-  os << "  zero.return [norm] %norm : !zero.value<f64>\n}\n";
+  std::string names = "norm", values = "%norm", types = "!zero.value<f64>";
+  for (const auto &entry : scheduleSymbols) {
+    names += ", " + entry.first;
+    values += ", " + scheduled(entry.first);
+    types += ", !zero.value<f64>";
+  }
+  os << "  zero.return [" << names << "] " << values << " : " << types
+     << "\n}\n";
 }
 
 LogicalResult StepWriter::run(StringRef name) {
@@ -345,7 +371,9 @@ LogicalResult StepWriter::run(StringRef name) {
   meshSymbol = unique("cluster", ".mesh");
   optimizerSymbol = unique(recipe.optimizer, ".optimizer");
   if (!recipe.lossScale.empty())
-    lossScaleSymbol = unique("loss_scale", ".scale");
+    lossScaleSymbol = unique("loss_scale", ".rule");
+  for (const auto &entry : recipe.schedules)
+    scheduleSymbols[entry.first] = unique(entry.first, ".schedule");
   if (failed(findGroups()))
     return failure();
   if (recipe.maxNorm)

@@ -6,6 +6,7 @@
 
 #include "tools/compiler/Compilation.h"
 #include "tools/driver/Tool.h"
+#include "tools/import/ImportFlags.h"
 #include "tools/recipe/RecipeFlags.h"
 #include "tools/zero-compile/PlanTable.h"
 #include "tools/zero-compile/WriteStep.h"
@@ -121,6 +122,41 @@ static LogicalResult readOptions(const zero::CompileSettings &settings,
   return failure();
 }
 
+/// Imports the step of |imports|. Options that the command line does not have
+/// are those of the configuration.
+static std::unique_ptr<llvm::MemoryBuffer>
+importStep(const zero::ImportFlags &imports, const zero::RecipeFlags &recipe,
+           zero::CompileSettings &settings, zero::Errors &errors) {
+  std::string message;
+  if (recipe.isGiven() || input.getNumOccurrences() > 0) {
+    errors.add(ExitCode::usage,
+               "--import-deepspeed describes the step, and so " +
+                   llvm::Twine(recipe.isGiven() ? "do --parameters and --recipe"
+                                                : "does '" + input + "'") +
+                   "; leave out one of them");
+    return nullptr;
+  }
+  std::optional<zero::MeshAxes> mesh;
+  if (settings.mesh.isGiven) {
+    FailureOr<zero::MeshAxes> axes = settings.getMesh(message);
+    if (failed(axes)) {
+      errors.add(ExitCode::usage, message);
+      return nullptr;
+    }
+    mesh = *axes;
+  }
+  zero::ImportedStep step;
+  if (failed(imports.import("zero-compile", std::move(mesh),
+                            settings.getRecipeName(), step, errors)))
+    return nullptr;
+  for (const auto &[option, value] : step.getOptions())
+    for (zero::OptionText *own : {&settings.mesh, &settings.stage,
+                                  &settings.offload, &settings.bucketBytes})
+      if (own->name == option && !own->isGiven)
+        own->text = value;
+  return std::move(step.text);
+}
+
 /// The text of the step: of a file, or of |recipe| on the mesh of |settings|.
 static std::unique_ptr<llvm::MemoryBuffer>
 openStep(const zero::RecipeFlags &recipe, const zero::CompileSettings &settings,
@@ -172,6 +208,7 @@ int main(int argc, char **argv) {
   zero::StepFlag stepFlag(category);
   zero::AgainstFlag against(category);
   zero::RecipeFlags recipe(category);
+  zero::ImportFlags imports(category);
   if (!tool.parse(
           category,
           "zero-compile: compiles the update of a training step to a shared "
@@ -184,7 +221,13 @@ int main(int argc, char **argv) {
           "  zero-compile --parameters=model.json --recipe=adamw,max_norm=1 "
           "-o out --mesh=dp=4\n"
           "                                                         the step "
-          "that zero-translate writes\n\n"
+          "that zero-translate writes\n"
+          "  zero-compile --import-deepspeed=ds_config.json "
+          "--model=model.json -o out --mesh=dp=4\n"
+          "                                                         the step "
+          "of a configuration,\n"
+          "                                                         with its "
+          "stage, offload and buckets\n\n"
           "writes out/libNAME.so, out/NAME.h and out/NAME.plan.json, where "
           "NAME is the name of\nthe zero.step.\n",
           jsonFlag))
@@ -195,11 +238,19 @@ int main(int argc, char **argv) {
   settings.isProved = !noProve;
   std::string message;
   Wanted wanted;
+  std::unique_ptr<llvm::MemoryBuffer> text;
+  if (imports.isGiven()) {
+    text = importStep(imports, recipe, settings, tool.errors);
+    if (!text)
+      return tool.finish();
+  } else if (failed(imports.checkNone(message))) {
+    return tool.fail(ExitCode::usage, message);
+  }
   if (failed(readOptions(settings, wanted, message)))
     return tool.fail(ExitCode::usage, message);
   ExitCode code;
-  std::unique_ptr<llvm::MemoryBuffer> text =
-      openStep(recipe, settings, code, message);
+  if (!text)
+    text = openStep(recipe, settings, code, message);
   if (!text)
     return tool.fail(code, message);
   std::unique_ptr<llvm::MemoryBuffer> reference;

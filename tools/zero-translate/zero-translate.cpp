@@ -6,6 +6,7 @@
 
 #include "tools/driver/Driver.h"
 #include "tools/driver/Tool.h"
+#include "tools/import/ImportFlags.h"
 #include "tools/recipe/RecipeFlags.h"
 
 #include "mlir/Parser/Parser.h"
@@ -35,13 +36,28 @@ static cl::opt<std::string> output("o", cl::init("-"), cl::cat(category),
 static cl::opt<bool> jsonFlag("json", cl::cat(category), cl::ValueDisallowed,
                               cl::desc("Print errors as one JSON object"));
 
+/// What an import leaves to zero-compile and to the caller.
+static llvm::json::Object describeImport(const zero::ImportedStep &step) {
+  llvm::json::Object options;
+  for (const auto &[option, value] : step.getOptions())
+    options[option] = value;
+  llvm::json::Object result{{"options", std::move(options)}};
+  if (step.config.accumulation)
+    result["accumulation"] = *step.config.accumulation;
+  return result;
+}
+
 int main(int argc, char **argv) {
   zero::Tool tool("zero-translate", argc, argv);
   zero::RecipeFlags flags(category);
+  zero::ImportFlags imports(category);
   std::string overview =
-      ("zero-translate: writes the step of a list of parameters\n\n"
+      ("zero-translate: writes the step of a list of parameters, or of a "
+       "configuration\n\n"
        "  zero-translate --parameters=model.json "
-       "--recipe=adamw,max_norm=1,wd=0.1 --mesh=dp=4 -o step.mlir\n\n" +
+       "--recipe=adamw,max_norm=1,wd=0.1 --mesh=dp=4 -o step.mlir\n"
+       "  zero-translate --import-deepspeed=ds_config.json "
+       "--model=model.json --mesh=dp=4 -o step.mlir\n\n" +
        zero::describeParameterLists())
           .str();
   if (!tool.parse(category, overview, jsonFlag))
@@ -50,11 +66,27 @@ int main(int argc, char **argv) {
   FailureOr<zero::MeshAxes> axes = zero::readMesh(mesh, message);
   if (failed(axes))
     return tool.fail(ExitCode::usage, message);
-  ExitCode code;
-  std::unique_ptr<llvm::MemoryBuffer> written =
-      flags.write("zero-translate", *axes, name, code, message);
-  if (!written)
-    return tool.fail(code, message);
+  if (flags.isGiven() && imports.isGiven())
+    return tool.fail(ExitCode::usage,
+                     "--parameters and --recipe describe the step, and so does "
+                     "--import-deepspeed; leave out one of them");
+  std::unique_ptr<llvm::MemoryBuffer> written;
+  zero::ImportedStep imported;
+  if (imports.isGiven()) {
+    std::optional<zero::MeshAxes> given;
+    if (mesh.isGiven)
+      given = *axes;
+    if (failed(imports.import("zero-translate", given, name, imported,
+                              tool.errors)))
+      return tool.finish();
+    written = std::move(imported.text);
+  } else {
+    ExitCode code = ExitCode::usage;
+    if (succeeded(imports.checkNone(message)))
+      written = flags.write("zero-translate", *axes, name, code, message);
+    if (!written)
+      return tool.fail(code, message);
+  }
   StringRef text = written->getBuffer();
   // What the verifier says of the step it says here.
   DialectRegistry registry;
@@ -65,12 +97,18 @@ int main(int argc, char **argv) {
       /*name=*/"", "written", tool.errors);
   if (!loaded.getModule())
     return tool.finish();
-  if (jsonFlag && output == "-")
-    return tool.finish(llvm::json::Object{{"step", text}});
+  llvm::json::Object result;
+  if (imports.isGiven())
+    result = describeImport(imported);
+  if (jsonFlag && output == "-") {
+    result["step"] = text;
+    return tool.finish(std::move(result));
+  }
   std::unique_ptr<llvm::ToolOutputFile> out = openOutputFile(output, &message);
   if (!out)
     return tool.fail(ExitCode::environment, message);
   out->os() << text;
   out->keep();
-  return tool.finish(llvm::json::Object{{"file", output.getValue()}});
+  result["file"] = output.getValue();
+  return tool.finish(std::move(result));
 }

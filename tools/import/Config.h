@@ -1,0 +1,101 @@
+//===- Config.h - What a configuration of DeepSpeed means -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_IMPORT_CONFIG_H
+#define ZERO_TOOLS_IMPORT_CONFIG_H
+
+#include "tools/recipe/Recipe.h"
+
+#include "llvm/Support/JSON.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zero {
+
+/// A choice of the step, and the key that made it.
+struct Decision {
+  std::string key;   // "gradient_clipping"
+  std::string value; // as it is written; empty where the key is not there
+  std::string text;  // "clips to norm 1.0"
+};
+
+/// A configuration, read and checked. What no step can have is for the options
+/// of zero-compile: |stage|, |isOffloaded|, |bucketBytes|.
+struct ImportedConfig {
+  Recipe recipe;
+  std::string dtype = "f32"; // of parameters and arriving gradients
+  bool isEachOptional = false;
+  int64_t stage = 0;
+  bool isOffloaded = false;
+  std::optional<int64_t> bucketBytes;
+  std::optional<int64_t> accumulation; // backward passes in a step
+  std::optional<int64_t> numRanks;     // where the batch sizes say it
+  std::vector<Decision> decisions;
+};
+
+/// Reads keys by their paths, and collects what is wrong with them. A key that
+/// is null counts as one that is not there.
+class ConfigReader {
+public:
+  ConfigReader(const llvm::json::Object &root, std::string file,
+               ImportedConfig &config, std::vector<std::string> &errors)
+      : config(config), root(root), file(std::move(file)), errors(errors) {}
+
+  /// Checks every key against the table of keys.
+  void checkKeys();
+
+  const llvm::json::Value *find(llvm::StringRef path) const;
+  bool isAuto(llvm::StringRef path) const;
+  /// Nothing where the key is not there, is "auto" or has another type, which
+  /// checkKeys reports.
+  std::optional<bool> getBool(llvm::StringRef path) const;
+  std::optional<int64_t> getInteger(llvm::StringRef path) const;
+  std::optional<double> getNumber(llvm::StringRef path) const;
+  std::optional<llvm::StringRef> getString(llvm::StringRef path) const;
+  /// The number, which must be at least |least|, or |otherwise|. Where it is
+  /// "auto", that is an error.
+  double getConstant(llvm::StringRef path, double otherwise, double least);
+  int64_t getCount(llvm::StringRef path, int64_t otherwise, int64_t least);
+
+  /// "ds.json: 'KEY' is VALUE, TEXT"
+  void fail(llvm::StringRef path, const llvm::Twine &text);
+  /// An error about no single key.
+  void failAll(const llvm::Twine &text);
+  /// An error for "auto" where the step needs a number.
+  void failAuto(llvm::StringRef path);
+  void decide(llvm::StringRef path, const llvm::Twine &text);
+
+  ImportedConfig &config;
+
+private:
+  void checkBlock(const llvm::json::Object &object, llvm::StringRef path);
+  void checkValue(const llvm::json::Value &value, llvm::StringRef path);
+
+  const llvm::json::Object &root;
+  std::string file;
+  std::vector<std::string> &errors;
+};
+
+/// Reads |root|, the text of |file|, for |numRanks| data-parallel ranks, if
+/// they are known.
+void readConfig(const llvm::json::Object &root, llvm::StringRef file,
+                std::optional<int64_t> numRanks, ImportedConfig &config,
+                std::vector<std::string> &errors);
+
+// The parts of readConfig.
+void readBatch(ConfigReader &reader, std::optional<int64_t> numRanks);
+void readPrecision(ConfigReader &reader);
+void readSums(ConfigReader &reader);
+void readOptimizer(ConfigReader &reader);
+void readScheduler(ConfigReader &reader);
+void readZero(ConfigReader &reader);
+void readBuckets(ConfigReader &reader);
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_IMPORT_CONFIG_H

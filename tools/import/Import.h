@@ -1,0 +1,54 @@
+//===- Import.h - A step from a configuration and a model -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_IMPORT_IMPORT_H
+#define ZERO_TOOLS_IMPORT_IMPORT_H
+
+#include "tools/import/Config.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace zero {
+
+/// What the command line says of an import.
+struct ImportRequest {
+  llvm::StringRef tool; // for the hint about stdin
+  std::string config, model;
+  std::vector<std::string> changes;         // KEY=VALUE
+  std::vector<std::string> noDecay, frozen; // patterns of names
+  std::optional<MeshAxes> mesh;             // all data-parallel
+  std::string name;                         // of the step
+};
+
+/// A step, and what it leaves to the options of zero-compile.
+struct ImportedStep {
+  std::unique_ptr<llvm::MemoryBuffer> text;
+  ImportedConfig config;
+  MeshAxes mesh;
+
+  /// The options as flags: {{"stage", "2"}, ...}.
+  std::vector<std::pair<std::string, std::string>> getOptions() const;
+};
+
+/// Reads and writes; errors go to |errors|.
+mlir::LogicalResult importStep(const ImportRequest &request, ImportedStep &step,
+                               Errors &errors);
+
+/// The configuration of |path| with |changes|, an object. Nothing, and an
+/// error, if it cannot be read.
+std::optional<llvm::json::Value>
+readConfigFile(llvm::StringRef tool, llvm::StringRef path,
+               llvm::ArrayRef<std::string> changes, Errors &errors);
+
+/// Freezes parameters and takes them out of weight decay by |request|'s
+/// patterns, and gives all of them the type of |config|.
+mlir::LogicalResult adaptParameters(const ImportRequest &request,
+                                    const ImportedConfig &config,
+                                    ParameterList &list, std::string &message);
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_IMPORT_IMPORT_H

@@ -1,0 +1,64 @@
+//===- ImportFlags.cpp - The flags of an import ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/import/ImportFlags.h"
+
+using namespace mlir;
+using namespace zero;
+namespace cl = llvm::cl;
+
+ImportFlags::ImportFlags(cl::OptionCategory &category)
+    : config("import-deepspeed", cl::cat(category),
+             cl::value_desc("ds_config.json"),
+             cl::desc("Configuration of DeepSpeed; needs --model")),
+      model("model", cl::cat(category), cl::value_desc("file"),
+            cl::desc("Parameters of an import: a list as for --parameters, a "
+                     "file of\nsafetensors, or its *.index.json")),
+      changes("set", cl::cat(category), cl::value_desc("KEY=VALUE"),
+              cl::desc("Sets a key of the configuration, such as\n"
+                       "--set=optimizer.params.lr=3e-4")),
+      noDecay("no-decay", cl::cat(category), cl::CommaSeparated,
+              cl::value_desc("PATTERN,..."),
+              cl::desc("Parameters without weight decay, such as\n"
+                       "'*.bias,*norm*'; 1d: all of one dimension")),
+      frozen("frozen", cl::cat(category), cl::CommaSeparated,
+             cl::value_desc("PATTERN,..."),
+             cl::desc("Parameters that are not trained")) {}
+
+LogicalResult ImportFlags::checkNone(std::string &message) const {
+  const std::pair<StringRef, int> flags[] = {
+      {"model", model.getNumOccurrences()},
+      {"set", changes.getNumOccurrences()},
+      {"no-decay", noDecay.getNumOccurrences()},
+      {"frozen", frozen.getNumOccurrences()}};
+  for (auto [flag, count] : flags)
+    if (count > 0) {
+      message =
+          ("--" + flag + " is for --import-deepspeed, which is missing").str();
+      return failure();
+    }
+  return success();
+}
+
+LogicalResult ImportFlags::import(StringRef tool, std::optional<MeshAxes> mesh,
+                                  StringRef name, ImportedStep &step,
+                                  Errors &errors) const {
+  if (model.empty()) {
+    errors.add(ExitCode::usage,
+               "--model is missing; --help shows what it may be");
+    return failure();
+  }
+  ImportRequest request;
+  request.tool = tool;
+  request.config = config;
+  request.model = model;
+  request.changes.assign(changes.begin(), changes.end());
+  request.noDecay.assign(noDecay.begin(), noDecay.end());
+  request.frozen.assign(frozen.begin(), frozen.end());
+  request.mesh = std::move(mesh);
+  request.name = name.str();
+  return importStep(request, step, errors);
+}

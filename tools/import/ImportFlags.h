@@ -1,0 +1,43 @@
+//===- ImportFlags.h - The flags of an import -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_IMPORT_IMPORTFLAGS_H
+#define ZERO_TOOLS_IMPORT_IMPORTFLAGS_H
+
+#include "tools/import/Import.h"
+
+#include "llvm/Support/CommandLine.h"
+
+namespace zero {
+
+/// --import-deepspeed and the flags beside it.
+class ImportFlags {
+public:
+  explicit ImportFlags(llvm::cl::OptionCategory &category);
+
+  /// Whether --import-deepspeed is there.
+  bool isGiven() const { return config.getNumOccurrences() > 0; }
+  /// Checks that no flag of an import is there without it.
+  mlir::LogicalResult checkNone(std::string &message) const;
+  /// --set.
+  std::vector<std::string> getChanges() const {
+    return {changes.begin(), changes.end()};
+  }
+
+  /// Imports the step called |name| for |tool|. |mesh| is nothing where the
+  /// user names none.
+  mlir::LogicalResult import(llvm::StringRef tool, std::optional<MeshAxes> mesh,
+                             llvm::StringRef name, ImportedStep &step,
+                             Errors &errors) const;
+
+private:
+  llvm::cl::opt<std::string> config, model;
+  llvm::cl::list<std::string> changes, noDecay, frozen;
+};
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_IMPORT_IMPORTFLAGS_H

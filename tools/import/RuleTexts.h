@@ -1,0 +1,47 @@
+//===- RuleTexts.h - Loss scales and schedules as text ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_IMPORT_RULETEXTS_H
+#define ZERO_TOOLS_IMPORT_RULETEXTS_H
+
+#include <cstdint>
+#include <string>
+
+namespace zero {
+
+/// The zero.loss_scale @loss_scale that stays |scale|.
+std::string writeStaticLossScale(double scale);
+
+/// DeepSpeed's rule, as examples/loss_scales/deepspeed.mlir explains it.
+struct DynamicLossScale {
+  int64_t power = 16; // it begins as 2 to this power
+  int64_t window = 1000;
+  int64_t hysteresis = 2;
+  double minimum = 1;
+  bool isRefilled = false; // hysteresis, by each step without overflow
+};
+std::string writeDynamicLossScale(const DynamicLossScale &rule);
+
+/// A learning rate that rises for |warmup| steps, and what comes then.
+struct WarmupSchedule {
+  enum class Tail { constant, linear, cosine } tail = Tail::constant;
+  bool isLogarithmic = true;
+  int64_t warmup = 1000;
+  int64_t total = 0; // of linear and cosine
+  double low = 0;    // the rate where the warm-up begins
+  double high = 0;   // the rate where it ends
+  double first = 0;  // the rate of the first step
+  double floor = 0;  // the rate where a cosine ends
+};
+/// A zero.schedule @lr.
+std::string writeWarmupSchedule(const WarmupSchedule &schedule);
+
+/// The zero.schedule @lr of min times 1 + rate * (steps before) / size.
+std::string writeRangeTest(double min, double rate, int64_t size);
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_IMPORT_RULETEXTS_H
