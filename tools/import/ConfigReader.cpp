@@ -134,7 +134,8 @@ static bool isHarmless(const json::Value &value, const ConfigKey &key) {
   }
   if (std::optional<double> number = value.getAsNumber())
     return number == expected->getAsNumber();
-  return value == *expected || value.getAsBoolean() == false;
+  bool isSwitch = expected->getAsBoolean().has_value();
+  return value == *expected || (!isSwitch && value.getAsBoolean() == false);
 }
 
 void ConfigReader::checkValue(const json::Value &value, StringRef path) {

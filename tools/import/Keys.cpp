@@ -56,41 +56,47 @@ bool zero::isConfigBlock(StringRef path) {
   });
 }
 
+/// The part of |path| behind its last dot.
+static StringRef getLastPart(StringRef path) {
+  return path.drop_front(path.rfind('.') + 1);
+}
+
 std::string zero::suggestConfigKey(StringRef path) {
-  // A key of the same name in another block is what was meant, mostly.
-  StringRef name = path.rsplit('.').second;
-  if (name.empty())
-    name = path;
   std::string best;
-  unsigned least = std::max<size_t>(2, path.size() / 4) + 1;
+  unsigned least = path.size() / 4 + 2;
+  auto consider = [&](StringRef known) {
+    // A key of nearly the same name in another block is meant, too.
+    unsigned distance =
+        std::min(path.edit_distance(known, /*AllowReplacements=*/true, least),
+                 1 + getLastPart(path).edit_distance(
+                         getLastPart(known), /*AllowReplacements=*/true,
+                         getLastPart(path).size() / 4 + 1));
+    if (distance >= least)
+      return;
+    least = distance;
+    best = known.str();
+  };
   for (const ConfigKey &key : kKeys) {
     StringRef known = key.path;
-    if (known.ends_with("*"))
-      known = known.drop_back(2);
-    StringRef last = known.rsplit('.').second;
-    if (last.empty())
-      last = known;
-    unsigned distance = std::min(
-        path.edit_distance(known, /*AllowReplacements=*/true, least),
-        1 + name.edit_distance(last, /*AllowReplacements=*/true, least));
-    if (distance < least) {
-      least = distance;
-      best = known.str();
-    }
+    known.consume_back(".*");
+    consider(known);
+    if (known.contains('.'))
+      consider(known.split('.').first);
   }
   return best;
 }
 
 std::string zero::describeConfigKeys() {
-  std::string text = "| key | | default | \"auto\" is | what becomes of it |\n"
-                     "|---|---|---|---|---|\n";
-  auto code = [](StringRef value) {
-    return value.empty() ? std::string() : ("`" + value + "`").str();
-  };
-  for (const ConfigKey &key : kKeys)
-    text += llvm::formatv("| {0} | {1} | {2} | {3} | {4} |\n", code(key.path),
-                          key.getFateName(), code(key.defaultText), key.filler,
-                          key.what);
+  std::string text = "| key | default | what becomes of it |\n|---|---|---|\n";
+  for (const ConfigKey &key : kKeys) {
+    text += llvm::formatv("| `{0}` | ", key.path);
+    if (!key.defaultText.empty())
+      text += llvm::formatv("`{0}` ", key.defaultText);
+    text += llvm::formatv("| {0}: {1}", key.getFateName(), key.what);
+    if (!key.filler.empty())
+      text += llvm::formatv(". \"auto\" is {0}", key.filler);
+    text += " |\n";
+  }
   return text;
 }
 

@@ -117,6 +117,8 @@ static void readAdam(ConfigReader &reader, const KnownOptimizer &known) {
                          "adam_w_mode is false");
   else
     reader.decide(kType, "AdamW");
+  if (reader.find(getPath("torch_adam")))
+    reader.decide(getPath("torch_adam"), "the same formula");
   // torch.optim.AdamW has another default than DeepSpeed's.
   readHyperParameter(reader, "weight_decay", "wd",
                      isTorch && !isAdam ? 0.01 : 0);

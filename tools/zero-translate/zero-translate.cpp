@@ -7,6 +7,7 @@
 #include "tools/driver/Driver.h"
 #include "tools/driver/Tool.h"
 #include "tools/import/ImportFlags.h"
+#include "tools/import/Keys.h"
 #include "tools/recipe/RecipeFlags.h"
 
 #include "mlir/Parser/Parser.h"
@@ -33,6 +34,10 @@ static cl::opt<std::string> name("name", cl::init("train"), cl::cat(category),
 static cl::opt<std::string> output("o", cl::init("-"), cl::cat(category),
                                    cl::value_desc("file"),
                                    cl::desc("Output (default: stdout)"));
+static cl::opt<bool>
+    keysFlag("deepspeed-keys", cl::cat(category), cl::ValueDisallowed,
+             cl::desc("Print what becomes of each key of DeepSpeed's "
+                      "configuration"));
 static cl::opt<bool> jsonFlag("json", cl::cat(category), cl::ValueDisallowed,
                               cl::desc("Print errors as one JSON object"));
 
@@ -62,6 +67,11 @@ int main(int argc, char **argv) {
           .str();
   if (!tool.parse(category, overview, jsonFlag))
     return tool.finish();
+  if (keysFlag) {
+    llvm::outs() << (jsonFlag ? zero::listConfigKeys()
+                              : zero::describeConfigKeys());
+    return 0;
+  }
   std::string message;
   FailureOr<zero::MeshAxes> axes = zero::readMesh(mesh, message);
   if (failed(axes))
