@@ -24,6 +24,12 @@ struct Decision {
   std::string text;  // "clips to norm 1.0"
 };
 
+/// What is wrong with a configuration.
+struct ConfigError {
+  std::string key;
+  std::string text; // "is 3, expected 0, 1 or 2; ..."
+};
+
 /// A configuration, read and checked. What no step can have is for the options
 /// of zero-compile: |stage|, |isOffloaded|, |bucketBytes|.
 struct ImportedConfig {
@@ -42,12 +48,13 @@ struct ImportedConfig {
 /// is null counts as one that is not there.
 class ConfigReader {
 public:
-  ConfigReader(const llvm::json::Object &root, std::string file,
-               ImportedConfig &config, std::vector<std::string> &errors)
-      : config(config), root(root), file(std::move(file)), errors(errors) {}
+  ConfigReader(const llvm::json::Object &root, ImportedConfig &config,
+               std::vector<ConfigError> &errors)
+      : config(config), root(root), errors(errors) {}
 
-  /// Checks every key against the table of keys.
-  void checkKeys();
+  /// Checks every key against the table of keys; |isImport|: keys that are
+  /// refused, too.
+  void checkKeys(bool isImport);
 
   const llvm::json::Value *find(llvm::StringRef path) const;
   bool isAuto(llvm::StringRef path) const;
@@ -62,10 +69,8 @@ public:
   double getConstant(llvm::StringRef path, double otherwise, double least);
   int64_t getCount(llvm::StringRef path, int64_t otherwise, int64_t least);
 
-  /// "ds.json: 'KEY' is VALUE, TEXT"
+  /// "'KEY' is VALUE, TEXT"
   void fail(llvm::StringRef path, const llvm::Twine &text);
-  /// An error about no single key.
-  void failAll(const llvm::Twine &text);
   /// An error for "auto" where the step needs a number.
   void failAuto(llvm::StringRef path);
   void decide(llvm::StringRef path, const llvm::Twine &text);
@@ -77,15 +82,13 @@ private:
   void checkValue(const llvm::json::Value &value, llvm::StringRef path);
 
   const llvm::json::Object &root;
-  std::string file;
-  std::vector<std::string> &errors;
+  bool isImport = true;
+  std::vector<ConfigError> &errors;
 };
 
-/// Reads |root|, the text of |file|, for |numRanks| data-parallel ranks, if
-/// they are known.
-void readConfig(const llvm::json::Object &root, llvm::StringRef file,
-                std::optional<int64_t> numRanks, ImportedConfig &config,
-                std::vector<std::string> &errors);
+/// Reads |root| for |numRanks| data-parallel ranks, if they are known.
+void readConfig(const llvm::json::Object &root, std::optional<int64_t> numRanks,
+                ImportedConfig &config, std::vector<ConfigError> &errors);
 
 // The parts of readConfig.
 void readBatch(ConfigReader &reader, std::optional<int64_t> numRanks);

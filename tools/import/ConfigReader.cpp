@@ -81,13 +81,10 @@ int64_t ConfigReader::getCount(StringRef path, int64_t otherwise,
 
 void ConfigReader::fail(StringRef path, const Twine &text) {
   const json::Value *value = find(path);
-  errors.push_back((file + ": '" + cutText(path) + "' is " +
-                    (value ? cutValue(*value) : "missing") + ", " + text)
-                       .str());
-}
-
-void ConfigReader::failAll(const Twine &text) {
-  errors.push_back((file + ": " + text).str());
+  errors.push_back(
+      {path.str(),
+       ("is " + Twine(value ? cutValue(*value) : "missing") + ", " + text)
+           .str()});
 }
 
 void ConfigReader::failAuto(StringRef path) {
@@ -165,7 +162,7 @@ void ConfigReader::checkValue(const json::Value &value, StringRef path) {
     fail(path, "expected " + key->getKindName() + ", such as " + key->example);
     return;
   }
-  if (key->fate != KeyFate::refused || isHarmless(value, *key))
+  if (!isImport || key->fate != KeyFate::refused || isHarmless(value, *key))
     return;
   if (key->defaultText.empty())
     fail(path, "which is not supported: " + key->what + "; remove the key");
@@ -184,4 +181,7 @@ void ConfigReader::checkBlock(const json::Object &object, StringRef path) {
     checkValue(*value, (path + (path.empty() ? "" : ".") + Twine(key)).str());
 }
 
-void ConfigReader::checkKeys() { checkBlock(root, ""); }
+void ConfigReader::checkKeys(bool isImport) {
+  this->isImport = isImport;
+  checkBlock(root, "");
+}

@@ -113,8 +113,7 @@ ImportedStep::getOptions() const {
   return options;
 }
 
-/// The number of ranks of |mesh|; nothing where there is no mesh.
-static std::optional<int64_t> countRanks(const std::optional<MeshAxes> &mesh) {
+std::optional<int64_t> zero::countRanks(const std::optional<MeshAxes> &mesh) {
   if (!mesh)
     return std::nullopt;
   int64_t count = 1;
@@ -130,11 +129,12 @@ LogicalResult zero::importStep(const ImportRequest &request, ImportedStep &step,
       readConfigFile(request.tool, request.config, request.changes, errors);
   if (!root)
     return failure();
-  std::vector<std::string> wrong;
-  readConfig(*root->getAsObject(), describeInput(request.config),
-             countRanks(request.mesh), step.config, wrong);
-  for (const std::string &message : wrong)
-    errors.add(ExitCode::failed, message);
+  std::vector<ConfigError> wrong;
+  readConfig(*root->getAsObject(), countRanks(request.mesh), step.config,
+             wrong);
+  for (const ConfigError &error : wrong)
+    errors.add(ExitCode::failed, describeInput(request.config) + ": '" +
+                                     cutText(error.key) + "' " + error.text);
   if (!wrong.empty())
     return failure();
   step.mesh =

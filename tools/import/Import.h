@@ -37,6 +37,9 @@ struct ImportedStep {
 mlir::LogicalResult importStep(const ImportRequest &request, ImportedStep &step,
                                Errors &errors);
 
+/// The number of ranks of |mesh|; nothing where there is no mesh.
+std::optional<int64_t> countRanks(const std::optional<MeshAxes> &mesh);
+
 /// The configuration of |path| with |changes|, an object. Nothing, and an
 /// error, if it cannot be read.
 std::optional<llvm::json::Value>

@@ -8,11 +8,11 @@
 
 using namespace zero;
 
-void zero::readConfig(const llvm::json::Object &root, llvm::StringRef file,
+void zero::readConfig(const llvm::json::Object &root,
                       std::optional<int64_t> numRanks, ImportedConfig &config,
-                      std::vector<std::string> &errors) {
-  ConfigReader reader(root, file.str(), config, errors);
-  reader.checkKeys();
+                      std::vector<ConfigError> &errors) {
+  ConfigReader reader(root, config, errors);
+  reader.checkKeys(/*isImport=*/true);
   // Where a key has the wrong type or is refused, more about it is noise.
   if (!errors.empty())
     return;

@@ -8,6 +8,7 @@
 #include "tools/driver/Tool.h"
 #include "tools/import/ImportFlags.h"
 #include "tools/import/Keys.h"
+#include "tools/import/Lint.h"
 #include "tools/recipe/RecipeFlags.h"
 
 #include "mlir/Parser/Parser.h"
@@ -34,6 +35,11 @@ static cl::opt<std::string> name("name", cl::init("train"), cl::cat(category),
 static cl::opt<std::string> output("o", cl::init("-"), cl::cat(category),
                                    cl::value_desc("file"),
                                    cl::desc("Output (default: stdout)"));
+static cl::opt<std::string>
+    lintFlag("lint-deepspeed", cl::cat(category),
+             cl::value_desc("ds_config.json"),
+             cl::desc("Print what a configuration of DeepSpeed really does, "
+                      "and what\nis wrong with it; exit code 1 for an error"));
 static cl::opt<bool>
     keysFlag("deepspeed-keys", cl::cat(category), cl::ValueDisallowed,
              cl::desc("Print what becomes of each key of DeepSpeed's "
@@ -50,6 +56,25 @@ static llvm::json::Object describeImport(const zero::ImportedStep &step) {
   if (step.config.accumulation)
     result["accumulation"] = *step.config.accumulation;
   return result;
+}
+
+/// Prints what is found in the configuration of --lint-deepspeed.
+static int lint(zero::Tool &tool, const zero::ImportFlags &imports,
+                const std::optional<zero::MeshAxes> &given) {
+  std::optional<llvm::json::Value> root = zero::readConfigFile(
+      "zero-translate", lintFlag, imports.getChanges(), tool.errors);
+  if (!root)
+    return tool.finish();
+  std::vector<zero::Finding> findings =
+      zero::lintConfig(*root->getAsObject(), zero::countRanks(given));
+  bool isWrong = llvm::any_of(findings, [](const zero::Finding &finding) {
+    return finding.severity == zero::Severity::error;
+  });
+  if (!jsonFlag)
+    zero::printFindings(findings, zero::describeInput(lintFlag), llvm::outs());
+  int code = tool.finish(
+      llvm::json::Object{{"findings", zero::listFindings(findings)}});
+  return isWrong ? static_cast<int>(ExitCode::failed) : code;
 }
 
 int main(int argc, char **argv) {
@@ -76,6 +101,11 @@ int main(int argc, char **argv) {
   FailureOr<zero::MeshAxes> axes = zero::readMesh(mesh, message);
   if (failed(axes))
     return tool.fail(ExitCode::usage, message);
+  std::optional<zero::MeshAxes> given;
+  if (mesh.isGiven)
+    given = *axes;
+  if (lintFlag.getNumOccurrences() > 0)
+    return lint(tool, imports, given);
   if (flags.isGiven() && imports.isGiven())
     return tool.fail(ExitCode::usage,
                      "--parameters and --recipe describe the step, and so does "
@@ -83,9 +113,6 @@ int main(int argc, char **argv) {
   std::unique_ptr<llvm::MemoryBuffer> written;
   zero::ImportedStep imported;
   if (imports.isGiven()) {
-    std::optional<zero::MeshAxes> given;
-    if (mesh.isGiven)
-      given = *axes;
     if (failed(imports.import("zero-translate", given, name, imported,
                               tool.errors)))
       return tool.finish();

@@ -1,0 +1,143 @@
+//===- LintChoices.cpp - Contradictions, and defaults that moved ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/import/Lint.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace zero;
+using llvm::StringRef;
+using llvm::Twine;
+
+/// An optimizer that ZeRO has tested, by DeepSpeed's list.
+static bool isTested(StringRef optimizer) {
+  return llvm::is_contained({"adam", "adamw", "adagrad", "lion", "muon"},
+                            optimizer);
+}
+
+static void lintOptimizer(LintContext &context) {
+  std::string optimizer = context.getOptimizer();
+  constexpr StringRef kType = "optimizer.type";
+  constexpr StringRef kMode = "optimizer.params.adam_w_mode";
+  if (optimizer == "adam" && !context.has(kMode))
+    context.add(Severity::warning, kType,
+                "is AdamW: weight decay is decoupled unless adam_w_mode is "
+                "false",
+                "write \"AdamW\", or adam_w_mode false");
+  if (optimizer == "adamw" && !context.isOn(kMode, true))
+    context.add(Severity::warning, kMode,
+                "is overridden: AdamW is AdamW in any case",
+                "write \"Adam\", or remove the key");
+  if (optimizer.empty() || context.stage == 0 || isTested(optimizer))
+    return;
+  if (StringRef(optimizer).contains("onebit") ||
+      StringRef(optimizer).contains("zeroone") || optimizer == "lamb" ||
+      optimizer == "onebitlamb")
+    context.add(Severity::error, kType,
+                "does not work with ZeRO: the optimizer needs whole tensors or "
+                "sums of its own",
+                "write zero_optimization.stage 0, or another optimizer");
+  else if (!context.isOn("zero_allow_untested_optimizer"))
+    context.add(Severity::error, kType,
+                "is none that ZeRO has tested, and DeepSpeed refuses it",
+                "add zero_allow_untested_optimizer true");
+}
+
+static void lintScheduler(LintContext &context) {
+  StringRef type = context.reader.getString("scheduler.type").value_or("");
+  if (type == "WarmupCosineLR" || type.empty())
+    return;
+  std::optional<double> lr = context.reader.getNumber("optimizer.params.lr");
+  std::optional<double> high =
+      context.reader.getNumber("scheduler.params.warmup_max_lr");
+  if (lr && high && *lr != *high)
+    context.add(Severity::warning, "optimizer.params.lr",
+                "is overridden by scheduler.params.warmup_max_lr",
+                "write one rate, or remove one of the keys");
+  std::optional<int64_t> warmup =
+      context.reader.getInteger("scheduler.params.warmup_num_steps");
+  std::optional<int64_t> total =
+      context.reader.getInteger("scheduler.params.total_num_steps");
+  if (warmup && total && *total < *warmup)
+    context.add(Severity::warning, "scheduler.params.total_num_steps",
+                "is less than warmup_num_steps " + Twine(*warmup) +
+                    ": the rate drops to its end when the warm-up ends",
+                "write more steps, or a shorter warm-up");
+  if (type == "WarmupDecayLR" &&
+      !context.has("scheduler.params.total_num_steps"))
+    context.add(Severity::error, "scheduler.params.total_num_steps",
+                "is missing, and WarmupDecayLR has no default",
+                "add the number of steps");
+}
+
+static void lintFactors(LintContext &context) {
+  bool isScattered = (context.stage == 1 || context.stage == 2) &&
+                     context.isOn("zero_optimization.reduce_scatter", true);
+  if (!isScattered)
+    return;
+  if (context.isOn("prescale_gradients"))
+    context.add(
+        Severity::error, "prescale_gradients",
+        "fails an assertion with reduce_scatter, the default",
+        "add zero_optimization.reduce_scatter false, or remove the key");
+  if (context.reader.getNumber("gradient_predivide_factor").value_or(1) != 1)
+    context.add(
+        Severity::error, "gradient_predivide_factor",
+        "fails an assertion with reduce_scatter, the default",
+        "add zero_optimization.reduce_scatter false, or remove the key");
+}
+
+void zero::lintContradictions(LintContext &context) {
+  if (context.isHalf && context.isBrain)
+    context.add(Severity::error, "fp16.enabled",
+                "is true, and so is bf16.enabled: DeepSpeed fails",
+                "keep one of them");
+  lintOptimizer(context);
+  lintScheduler(context);
+  lintFactors(context);
+  StringRef sum =
+      context.reader.getString("data_types.grad_accum_dtype").value_or("");
+  bool isSame = sum.empty() || (context.isHalf && sum == "fp16") ||
+                (context.isBrain && sum == "bf16") ||
+                (!context.isHalf && !context.isBrain && sum == "fp32");
+  if (context.stage == 0 && !isSame)
+    context.add(Severity::error, "data_types.grad_accum_dtype",
+                "is another type than that of the parameters, which stage 0 "
+                "does not implement",
+                "write zero_optimization.stage 1, or remove the key");
+  if (context.stage == 3 &&
+      context.reader.getString("gradient_allreduce_op") == StringRef("sum"))
+    context.add(Severity::error, "gradient_allreduce_op",
+                "is sum, which stage 3 rejects", "write stage 0, 1 or 2");
+}
+
+void zero::lintDefaults(LintContext &context) {
+  if (!context.has("gradient_clipping"))
+    context.add(Severity::warning, "gradient_clipping",
+                "is left out: gradients are clipped to norm 1 since 2026-06, "
+                "and were not clipped before",
+                "write gradient_clipping 1.0, or 0 for no clip",
+                "DeepSpeed #8068");
+  if (context.isBrain && context.stage > 0 &&
+      !context.has("bf16.check_grad_overflow"))
+    context.add(Severity::warning, "bf16.check_grad_overflow",
+                "is left out: a step with an infinite gradient is skipped "
+                "since 2026-06, and was applied before",
+                "write bf16.check_grad_overflow true", "DeepSpeed #8035");
+  if ((context.isBrain || context.isHalf) &&
+      !context.has("data_types.grad_accum_dtype"))
+    context.add(Severity::note, "data_types.grad_accum_dtype",
+                "is left out: gradients of micro-batches are added in " +
+                    Twine(context.isBrain ? "bf16" : "fp16") +
+                    ", so small ones vanish beside large ones",
+                "write \"fp32\", which needs stage 1 or more");
+  if ((context.isBrain || context.isHalf) &&
+      !context.has("communication_data_type"))
+    context.add(Severity::note, "communication_data_type",
+                "is left out: gradients of ranks are added in " +
+                    Twine(context.isBrain ? "bf16" : "fp16"),
+                "write \"fp32\" for exact sums and twice the bytes");
+}
