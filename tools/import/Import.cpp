@@ -81,10 +81,11 @@ static std::string describe(const ImportRequest &request,
   auto getName = [](StringRef path) {
     return cutText(llvm::sys::path::filename(describeInput(path)));
   };
-  std::string text = "// The step of " + getName(request.config) +
-                     ", a configuration of DeepSpeed, for the parameters of\n"
-                     "// " +
-                     getName(request.model) + ":\n//\n";
+  std::string text =
+      "// The step of " + getName(request.config) +
+      ", a configuration of DeepSpeed, for\n// " + getName(request.model) +
+      ", which has " + std::to_string(step.numParameters) + " parameters of " +
+      std::to_string(step.numElements) + " elements in all.\n//\n";
   for (const Decision &decision : step.config.decisions)
     text += "// " + decision.key +
             (decision.value.empty() ? " (left out)" : " = " + decision.value) +
@@ -148,6 +149,13 @@ LogicalResult zero::importStep(const ImportRequest &request, ImportedStep &step,
                              text, code, message))) {
     errors.add(code, message);
     return failure();
+  }
+  step.numParameters = list.parameters.size();
+  for (const ListedParameter &parameter : list.parameters) {
+    uint64_t elements = 1;
+    for (int64_t extent : parameter.shape)
+      elements *= extent;
+    step.numElements += elements;
   }
   step.text = llvm::MemoryBuffer::getMemBufferCopy(
       describe(request, step) + text, "<the step that was written>");

@@ -28,6 +28,8 @@ struct ImportedStep {
   std::unique_ptr<llvm::MemoryBuffer> text;
   ImportedConfig config;
   MeshAxes mesh;
+  size_t numParameters = 0;
+  uint64_t numElements = 0;
 
   /// The options as flags: {{"stage", "2"}, ...}.
   std::vector<std::pair<std::string, std::string>> getOptions() const;

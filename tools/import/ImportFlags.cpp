@@ -16,7 +16,8 @@ ImportFlags::ImportFlags(cl::OptionCategory &category)
              cl::desc("Configuration of DeepSpeed; needs --model")),
       model("model", cl::cat(category), cl::value_desc("file"),
             cl::desc("Parameters of an import: a list as for --parameters, a "
-                     "file of\nsafetensors, or its *.index.json")),
+                     "file of\nsafetensors, its *.index.json, or a "
+                     "config.json of transformers")),
       changes("set", cl::cat(category), cl::value_desc("KEY=VALUE"),
               cl::desc("Sets a key of the configuration, such as\n"
                        "--set=optimizer.params.lr=3e-4")),

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/import/Model.h"
+#include "tools/import/HuggingFace.h"
 #include "tools/import/ReadJson.h"
 
 using namespace mlir;
@@ -28,5 +29,7 @@ LogicalResult zero::readModel(StringRef tool, StringRef path,
   const json::Object *object = root->getAsObject();
   if (object && object->get("weight_map"))
     return readSafetensorsIndex(*object, path, list, code, message);
+  if (object && object->get("model_type"))
+    return readHuggingFace(*object, name, list, message);
   return readParameterList(file->getBuffer(), name, list, message);
 }

@@ -17,6 +17,7 @@ namespace zero {
 /// Reads the parameters of |path|, which is
 ///   - a list of parameters, as readParameterList takes it,
 ///   - a file of safetensors, of which only the header is read,
+///   - a config.json of transformers,
 ///   - the index of several such files (*.safetensors.index.json).
 /// |tool| names the program, for the hint about stdin.
 mlir::LogicalResult readModel(llvm::StringRef tool, llvm::StringRef path,

@@ -52,7 +52,9 @@ static llvm::json::Object describeImport(const zero::ImportedStep &step) {
   llvm::json::Object options;
   for (const auto &[option, value] : step.getOptions())
     options[option] = value;
-  llvm::json::Object result{{"options", std::move(options)}};
+  llvm::json::Object result{{"options", std::move(options)},
+                            {"parameters", step.numParameters},
+                            {"elements", step.numElements}};
   if (step.config.accumulation)
     result["accumulation"] = *step.config.accumulation;
   return result;
