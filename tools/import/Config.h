@@ -76,6 +76,8 @@ public:
   void decide(llvm::StringRef path, const llvm::Twine &text);
 
   ImportedConfig &config;
+  /// Keys that DeepSpeed does not know and does not read, after checkKeys.
+  std::vector<std::string> strangers;
 
 private:
   void checkBlock(const llvm::json::Object &object, llvm::StringRef path);

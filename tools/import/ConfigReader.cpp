@@ -146,9 +146,14 @@ void ConfigReader::checkValue(const json::Value &value, StringRef path) {
   }
   if (!key) {
     std::string known = suggestConfigKey(path);
-    fail(path,
-         "and DeepSpeed documents no such key; " +
-             (known.empty() ? "remove it" : "did you mean '" + known + "'?"));
+    // DeepSpeed ignores a key of the configuration itself, and refuses one of
+    // its parts. A key that is nearly a known one is a mistake in any case.
+    if (known.empty() && !path.contains('.'))
+      strangers.push_back(path.str());
+    else
+      fail(path,
+           "and DeepSpeed documents no such key; " +
+               (known.empty() ? "remove it" : "did you mean '" + known + "'?"));
     return;
   }
   if (value.getAsString() == "auto" && key->kind != KeyKind::string &&

@@ -31,6 +31,9 @@ visitKeys(LintContext &context,
 
 void zero::lintKeys(LintContext &context) {
   context.reader.checkKeys(/*isImport=*/false);
+  for (const std::string &key : context.reader.strangers)
+    context.add(Severity::warning, key,
+                "is no key of DeepSpeed, which ignores it", "remove the key");
   bool isReadable = context.errors.empty();
   for (const ConfigError &error : context.errors)
     addError(context, error);

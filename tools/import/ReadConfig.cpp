@@ -16,6 +16,8 @@ void zero::readConfig(const llvm::json::Object &root,
   // Where a key has the wrong type or is refused, more about it is noise.
   if (!errors.empty())
     return;
+  for (const std::string &key : reader.strangers)
+    reader.decide(key, "ignored: DeepSpeed reads no such key");
   readBatch(reader, numRanks);
   readZero(reader);
   readPrecision(reader);

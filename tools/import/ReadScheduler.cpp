@@ -92,7 +92,9 @@ static void readTotal(ConfigReader &reader, WarmupSchedule &schedule) {
 static double readRate(ConfigReader &reader, StringRef parameter,
                        double otherwise) {
   std::string path = getPath(parameter);
-  double rate = reader.getConstant(path, otherwise, 0);
+  // The only key for which the Trainer has a constant.
+  bool isConstant = parameter == "warmup_min_lr" && reader.isAuto(path);
+  double rate = isConstant ? 0 : reader.getConstant(path, otherwise, 0);
   reader.decide(path, formatNumber(rate));
   return rate;
 }

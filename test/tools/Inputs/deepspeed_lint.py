@@ -45,6 +45,7 @@ CASES = [
     ("error", "gradient_allreduce_op", "stage 3 rejects", {"gradient_allreduce_op": "sum", **zero(3)}, {"gradient_allreduce_op": "sum", **zero(2)}),
     ("error", "zero_optimization.offload_param.device", "is for stage 3", zero(2, offload_param={"device": "cpu"}), zero(3, offload_param={"device": "cpu"})),
     ("error", "scheduler.params.total_num_steps", "is missing", {"scheduler": {"type": "WarmupDecayLR"}}, {"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 5000}}}),
+    ("warning", "comms_config", "which ignores it", {"comms_config": {}}, {"comms_logger": {}}),
     ("warning", "zero_optimization.allgather_bucket_size", "is dead", zero(2, allgather_bucket_size=5), zero(2, reduce_bucket_size=5)),
     ("warning", "zero_optimization.allgather_partitions", "is dead", zero(2, allgather_partitions=True), zero(2)),
     ("warning", "zero_optimization.cpu_offload", "deprecated", zero(2, cpu_offload=True), offload(2)),
