@@ -14,7 +14,7 @@ using llvm::StringRef;
 using llvm::Twine;
 namespace json = llvm::json;
 
-static constexpr llvm::StringLiteral kType = "optimizer.type";
+static constexpr llvm::StringLiteral kOptimizerType = "optimizer.type";
 
 namespace {
 /// An optimizer of DeepSpeed: its file, its defaults and what only it takes.
@@ -42,7 +42,7 @@ static const KnownOptimizer kKnown[] = {
     {"lion", "lion", 1e-4, 0.9, 0.99, kLionKeys},
     {"sgd", "sgd", 1e-3, 0, 0, kSgdKeys}};
 
-static std::string getPath(StringRef parameter) {
+static std::string getOptimizerPath(StringRef parameter) {
   return ("optimizer.params." + parameter).str();
 }
 
@@ -50,7 +50,7 @@ static std::string getPath(StringRef parameter) {
 /// is a value that the caller gives at run time.
 static void readHyperParameter(ConfigReader &reader, StringRef parameter,
                                StringRef hyper, double otherwise) {
-  std::string path = getPath(parameter);
+  std::string path = getOptimizerPath(parameter);
   HyperValue &value = reader.config.recipe.hyper[hyper.str()];
   if (reader.isAuto(path)) {
     value.input = hyper.str();
@@ -62,7 +62,7 @@ static void readHyperParameter(ConfigReader &reader, StringRef parameter,
 }
 
 static void readBetas(ConfigReader &reader, const KnownOptimizer &known) {
-  std::string path = getPath("betas");
+  std::string path = getOptimizerPath("betas");
   HyperValues &hyper = reader.config.recipe.hyper;
   if (reader.isAuto(path)) {
     hyper["beta1"].input = "beta1";
@@ -88,7 +88,8 @@ static void readBetas(ConfigReader &reader, const KnownOptimizer &known) {
 }
 
 /// Whether the optimizer |known| has every key of the parameters.
-static bool checkParameters(ConfigReader &reader, const KnownOptimizer &known) {
+static bool checkOptimizerParameters(ConfigReader &reader,
+                                     const KnownOptimizer &known) {
   const json::Value *value = reader.find("optimizer.params");
   const json::Object *object = value ? value->getAsObject() : nullptr;
   if (!object)
@@ -99,26 +100,27 @@ static bool checkParameters(ConfigReader &reader, const KnownOptimizer &known) {
       strange.push_back(StringRef(key).str());
   llvm::sort(strange);
   for (const std::string &key : strange)
-    reader.fail(getPath(key), "and " + *reader.getString(kType) +
-                                  " has no such parameter; remove it");
+    reader.fail(getOptimizerPath(key), "and " +
+                                           *reader.getString(kOptimizerType) +
+                                           " has no such parameter; remove it");
   return strange.empty();
 }
 
 static void readAdam(ConfigReader &reader, const KnownOptimizer &known) {
-  std::string isDecoupled = getPath("adam_w_mode");
+  std::string isDecoupled = getOptimizerPath("adam_w_mode");
   bool isAdam =
       known.name == "adam" && !reader.getBool(isDecoupled).value_or(true);
-  bool isTorch = reader.getBool(getPath("torch_adam")).value_or(false);
+  bool isTorch = reader.getBool(getOptimizerPath("torch_adam")).value_or(false);
   reader.config.recipe.optimizer = isAdam ? "adam" : "adamw";
   if (isAdam)
     reader.decide(isDecoupled, "decay is part of the gradient");
   else if (known.name == "adam")
-    reader.decide(kType, "AdamW: 'Adam' of DeepSpeed is AdamW unless "
-                         "adam_w_mode is false");
+    reader.decide(kOptimizerType, "AdamW: 'Adam' of DeepSpeed is AdamW unless "
+                                  "adam_w_mode is false");
   else
-    reader.decide(kType, "AdamW");
-  if (reader.find(getPath("torch_adam")))
-    reader.decide(getPath("torch_adam"), "the same formula");
+    reader.decide(kOptimizerType, "AdamW");
+  if (reader.find(getOptimizerPath("torch_adam")))
+    reader.decide(getOptimizerPath("torch_adam"), "the same formula");
   // torch.optim.AdamW has another default than DeepSpeed's.
   readHyperParameter(reader, "weight_decay", "wd",
                      isTorch && !isAdam ? 0.01 : 0);
@@ -127,9 +129,9 @@ static void readAdam(ConfigReader &reader, const KnownOptimizer &known) {
 }
 
 void zero::readOptimizer(ConfigReader &reader) {
-  std::optional<StringRef> type = reader.getString(kType);
+  std::optional<StringRef> type = reader.getString(kOptimizerType);
   if (!type)
-    return reader.fail(kType,
+    return reader.fail(kOptimizerType,
                        "so the training script makes the optimizer; add "
                        "--set=optimizer.type=AdamW, and its parameters such as "
                        "--set=optimizer.params.lr=3e-4");
@@ -137,16 +139,17 @@ void zero::readOptimizer(ConfigReader &reader) {
     return type->equals_insensitive(one.name);
   });
   if (known == std::end(kKnown))
-    return reader.fail(kType, "expected AdamW, Adam, Lion or SGD; any other "
-                              "update by element can be written as a "
-                              "zero.optimizer");
-  if (!checkParameters(reader, *known))
+    return reader.fail(kOptimizerType,
+                       "expected AdamW, Adam, Lion or SGD; any other "
+                       "update by element can be written as a "
+                       "zero.optimizer");
+  if (!checkOptimizerParameters(reader, *known))
     return;
   readHyperParameter(reader, "lr", "lr", known->lr);
   if (known->keys.data() == kAdamKeys)
     return readAdam(reader, *known);
   reader.config.recipe.optimizer = known->text.str();
-  reader.decide(kType, known->text);
+  reader.decide(kOptimizerType, known->text);
   readHyperParameter(reader, "weight_decay", "wd", 0);
   if (known->name == "lion")
     readBetas(reader, *known);

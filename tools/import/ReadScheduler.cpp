@@ -15,10 +15,10 @@ using llvm::StringRef;
 using llvm::Twine;
 namespace json = llvm::json;
 
-static constexpr llvm::StringLiteral kType = "scheduler.type";
+static constexpr llvm::StringLiteral kSchedulerType = "scheduler.type";
 static constexpr llvm::StringLiteral kPrefix = "scheduler.params.";
 
-static std::string getPath(const Twine &parameter) {
+static std::string getSchedulerPath(const Twine &parameter) {
   return (kPrefix + parameter).str();
 }
 
@@ -33,7 +33,7 @@ static std::optional<double> getOptimizerRate(ConfigReader &reader) {
 }
 
 /// Reports the parameters that |type| does not take.
-static void checkParameters(ConfigReader &reader, StringRef type) {
+static void checkSchedulerParameters(ConfigReader &reader, StringRef type) {
   const json::Value *value = reader.find("scheduler.params");
   const json::Object *object = value ? value->getAsObject() : nullptr;
   if (!object)
@@ -58,18 +58,18 @@ static void checkParameters(ConfigReader &reader, StringRef type) {
   }
   llvm::sort(strange);
   for (const std::string &key : strange)
-    reader.fail(getPath(key), "and " + type +
-                                  " has no such parameter; remove "
-                                  "it");
+    reader.fail(getSchedulerPath(key), "and " + type +
+                                           " has no such parameter; remove "
+                                           "it");
 }
 
 static void readWarmup(ConfigReader &reader, WarmupSchedule &schedule) {
-  std::string count = getPath("warmup_num_steps");
+  std::string count = getSchedulerPath("warmup_num_steps");
   // DeepSpeed's logarithm needs two steps at least.
   schedule.warmup =
       std::max<int64_t>(2, reader.getCount(count, schedule.warmup, 1));
   reader.decide(count, "rises for " + Twine(schedule.warmup) + " steps");
-  std::string type = getPath("warmup_type");
+  std::string type = getSchedulerPath("warmup_type");
   StringRef text = reader.getString(type).value_or("log");
   if (text != "log" && text != "linear")
     return reader.fail(type, "expected log or linear");
@@ -79,7 +79,7 @@ static void readWarmup(ConfigReader &reader, WarmupSchedule &schedule) {
 }
 
 static void readTotal(ConfigReader &reader, WarmupSchedule &schedule) {
-  std::string path = getPath("total_num_steps");
+  std::string path = getSchedulerPath("total_num_steps");
   if (!reader.find(path))
     return reader.fail(path, "expected the number of steps of the training; "
                              "add --set=" +
@@ -91,7 +91,7 @@ static void readTotal(ConfigReader &reader, WarmupSchedule &schedule) {
 /// A rate, and the key it comes from.
 static double readRate(ConfigReader &reader, StringRef parameter,
                        double otherwise) {
-  std::string path = getPath(parameter);
+  std::string path = getSchedulerPath(parameter);
   // The only key for which the Trainer has a constant.
   bool isConstant = parameter == "warmup_min_lr" && reader.isAuto(path);
   double rate = isConstant ? 0 : reader.getConstant(path, otherwise, 0);
@@ -104,7 +104,7 @@ static void readWarmupRates(ConfigReader &reader, StringRef type,
   bool isDecay = type == "WarmupDecayLR";
   schedule.low = schedule.first = readRate(reader, "warmup_min_lr", 0);
   double high = 1e-3;
-  if (!isDecay && !reader.find(getPath("warmup_max_lr")))
+  if (!isDecay && !reader.find(getSchedulerPath("warmup_max_lr")))
     high = getOptimizerRate(reader).value_or(0);
   schedule.high = readRate(reader, "warmup_max_lr", high);
   readWarmup(reader, schedule);
@@ -126,26 +126,28 @@ static void readCosine(ConfigReader &reader, WarmupSchedule &schedule) {
 }
 
 void zero::readScheduler(ConfigReader &reader) {
-  std::optional<StringRef> type = reader.getString(kType);
+  std::optional<StringRef> type = reader.getString(kSchedulerType);
   if (!type) {
     if (reader.find("scheduler"))
-      reader.fail(kType, "expected WarmupLR, WarmupDecayLR, WarmupCosineLR or "
-                         "LRRangeTest");
+      reader.fail(kSchedulerType,
+                  "expected WarmupLR, WarmupDecayLR, WarmupCosineLR or "
+                  "LRRangeTest");
     return;
   }
   Recipe &recipe = reader.config.recipe;
   bool isCosine = *type == "WarmupCosineLR";
   bool isRange = *type == "LRRangeTest";
   if (!isCosine && !isRange && *type != "WarmupLR" && *type != "WarmupDecayLR")
-    return reader.fail(kType, "expected WarmupLR, WarmupDecayLR, "
-                              "WarmupCosineLR or LRRangeTest; any other can be "
-                              "written as a zero.schedule");
-  checkParameters(reader, *type);
+    return reader.fail(kSchedulerType,
+                       "expected WarmupLR, WarmupDecayLR, "
+                       "WarmupCosineLR or LRRangeTest; any other can be "
+                       "written as a zero.schedule");
+  checkSchedulerParameters(reader, *type);
   std::string text;
   if (isRange) {
     double min = readRate(reader, "lr_range_test_min_lr", 1e-3);
     double growth = readRate(reader, "lr_range_test_step_rate", 1);
-    std::string size = getPath("lr_range_test_step_size");
+    std::string size = getSchedulerPath("lr_range_test_step_size");
     int64_t steps = reader.getCount(size, 2000, 1);
     reader.decide(size, "an interval has " + Twine(steps) + " steps");
     text = writeRangeTest(min, growth, steps);
@@ -161,5 +163,6 @@ void zero::readScheduler(ConfigReader &reader) {
   HyperValue &lr = recipe.hyper["lr"];
   lr = {};
   lr.schedule = "lr";
-  reader.decide(kType, "lr is the zero.schedule @lr, on applied steps");
+  reader.decide(kSchedulerType,
+                "lr is the zero.schedule @lr, on applied steps");
 }
