@@ -98,6 +98,8 @@ void readPrecision(ConfigReader &reader);
 void readSums(ConfigReader &reader);
 void readOptimizer(ConfigReader &reader);
 void readScheduler(ConfigReader &reader);
+/// OneCycle, for readScheduler.
+void readOneCycle(ConfigReader &reader);
 void readZero(ConfigReader &reader);
 void readBuckets(ConfigReader &reader);
 

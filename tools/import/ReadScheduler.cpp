@@ -45,7 +45,9 @@ static void checkSchedulerParameters(ConfigReader &reader, StringRef type) {
     bool isRatio = key == "warmup_min_ratio" || key == "cos_min_ratio";
     bool isRate = key == "warmup_min_lr" || key == "warmup_max_lr";
     bool isTaken = key == "last_batch_iteration";
-    if (type == "LRRangeTest")
+    if (type == "OneCycle")
+      isTaken |= key.starts_with("cycle_") || key.starts_with("decay_");
+    else if (type == "LRRangeTest")
       isTaken |= key.starts_with("lr_range_test_");
     else if (type == "WarmupCosineLR")
       isTaken |= isTotal || isRatio || key == "warmup_num_steps" ||
@@ -125,41 +127,46 @@ static void readCosine(ConfigReader &reader, WarmupSchedule &schedule) {
   readTotal(reader, schedule);
 }
 
-void zero::readScheduler(ConfigReader &reader) {
-  std::optional<StringRef> type = reader.getString(kSchedulerType);
-  if (!type) {
-    if (reader.find("scheduler"))
-      reader.fail(kSchedulerType,
-                  "expected WarmupLR, WarmupDecayLR, WarmupCosineLR or "
-                  "LRRangeTest");
-    return;
-  }
-  Recipe &recipe = reader.config.recipe;
-  bool isCosine = *type == "WarmupCosineLR";
-  bool isRange = *type == "LRRangeTest";
-  if (!isCosine && !isRange && *type != "WarmupLR" && *type != "WarmupDecayLR")
-    return reader.fail(kSchedulerType,
-                       "expected WarmupLR, WarmupDecayLR, "
-                       "WarmupCosineLR or LRRangeTest; any other can be "
-                       "written as a zero.schedule");
-  checkSchedulerParameters(reader, *type);
-  std::string text;
-  if (isRange) {
+/// Writes the schedule of |type|, which is no OneCycle.
+static std::string readRates(ConfigReader &reader, StringRef type) {
+  if (type == "LRRangeTest") {
     double min = readRate(reader, "lr_range_test_min_lr", 1e-3);
     double growth = readRate(reader, "lr_range_test_step_rate", 1);
     std::string size = getSchedulerPath("lr_range_test_step_size");
     int64_t steps = reader.getCount(size, 2000, 1);
     reader.decide(size, "an interval has " + Twine(steps) + " steps");
-    text = writeRangeTest(min, growth, steps);
-  } else {
-    WarmupSchedule schedule;
-    if (isCosine)
-      readCosine(reader, schedule);
-    else
-      readWarmupRates(reader, *type, schedule);
-    text = writeWarmupSchedule(schedule);
+    return writeRangeTest(min, growth, steps);
   }
-  recipe.schedules["lr"] = text;
+  WarmupSchedule schedule;
+  if (type == "WarmupCosineLR")
+    readCosine(reader, schedule);
+  else
+    readWarmupRates(reader, type, schedule);
+  return writeWarmupSchedule(schedule);
+}
+
+void zero::readScheduler(ConfigReader &reader) {
+  constexpr llvm::StringLiteral kKnown =
+      "expected WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle or "
+      "LRRangeTest";
+  std::optional<StringRef> type = reader.getString(kSchedulerType);
+  if (!type) {
+    if (reader.find("scheduler"))
+      reader.fail(kSchedulerType, kKnown);
+    return;
+  }
+  if (!llvm::is_contained({"WarmupLR", "WarmupDecayLR", "WarmupCosineLR",
+                           "OneCycle", "LRRangeTest"},
+                          *type))
+    return reader.fail(kSchedulerType, kKnown +
+                                           "; any other can be written as a "
+                                           "zero.schedule");
+  checkSchedulerParameters(reader, *type);
+  Recipe &recipe = reader.config.recipe;
+  if (*type == "OneCycle")
+    readOneCycle(reader);
+  else
+    recipe.schedules["lr"] = readRates(reader, *type);
   HyperValue &lr = recipe.hyper["lr"];
   lr = {};
   lr.schedule = "lr";

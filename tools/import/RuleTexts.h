@@ -42,6 +42,18 @@ std::string writeWarmupSchedule(const WarmupSchedule &schedule);
 /// The zero.schedule @lr of min times 1 + rate * (steps before) / size.
 std::string writeRangeTest(double min, double rate, int64_t size);
 
+/// DeepSpeed's OneCycle: from |low| to |high| and back, and what comes then.
+struct CycleSchedule {
+  int64_t firstSteps = 2000, secondSteps = 2000;
+  double low = 0, high = 0;
+  double decay = 0;       // in an interval behind the cycle; 0: none
+  int64_t decaySteps = 1; // of an interval
+};
+/// The zero.schedule @lr, which falls behind the cycle.
+std::string writeCycleRate(const CycleSchedule &schedule);
+/// The zero.schedule @beta1, which goes the other way and then grows.
+std::string writeCycleMomentum(const CycleSchedule &schedule);
+
 } // namespace zero
 
 #endif // ZERO_TOOLS_IMPORT_RULETEXTS_H

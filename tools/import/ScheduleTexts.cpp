@@ -23,9 +23,10 @@ namespace {
 /// The body of a schedule, line by line.
 class ScheduleText {
 public:
-  ScheduleText() {
-    text = "zero.schedule @lr counters [step = 1.0] value {\n"
-           "^value(%step: f64):\n";
+  /// |name| is that of the schedule and of its value.
+  explicit ScheduleText(const std::string &name = "lr") : name(name) {
+    text = "zero.schedule @" + name +
+           " counters [step = 1.0] value {\n^value(%step: f64):\n";
     constant("zero", 0);
     constant("one", 1);
   }
@@ -39,16 +40,18 @@ public:
     text += ("  %" + name + " = " + op + " : f64\n").str();
   }
   std::string finish() {
-    return text + "  zero.yield %lr : f64\n"
-                  "} next {\n"
-                  "^next(%skipped: i1, %step: f64):\n"
-                  "  %one = arith.constant 1.0 : f64\n"
-                  "  %more = arith.addf %step, %one : f64\n"
-                  "  %next = arith.select %skipped, %step, %more : f64\n"
-                  "  zero.yield %next : f64\n}\n";
+    return text + "  zero.yield %" + name +
+           " : f64\n"
+           "} next {\n"
+           "^next(%skipped: i1, %step: f64):\n"
+           "  %one = arith.constant 1.0 : f64\n"
+           "  %more = arith.addf %step, %one : f64\n"
+           "  %next = arith.select %skipped, %step, %more : f64\n"
+           "  zero.yield %next : f64\n}\n";
   }
 
 private:
+  std::string name;
   std::string text;
 };
 } // namespace
@@ -62,11 +65,12 @@ static void writeLogarithm(ScheduleText &text, int64_t warmup) {
   text.set("e0", "arith.addf %zero, %zero");
   int number = 0;
   auto halve = [&](double limit, double power) {
-    Twine now(number), next(number + 1);
+    std::string now = std::to_string(number);
+    std::string next = std::to_string(number + 1);
     text.constant("limit" + now, limit);
     text.constant("power" + now, power);
     text.constant("share" + now, std::ldexp(1.0, -static_cast<int>(power)));
-    std::string is = ("is" + now).str();
+    std::string is = "is" + now;
     text.set(is, "arith.cmpf oge, %m" + now + ", %limit" + now);
     text.set("less" + now, "arith.mulf %m" + now + ", %share" + now);
     text.set("more" + now, "arith.addf %e" + now + ", %power" + now);
@@ -79,7 +83,7 @@ static void writeLogarithm(ScheduleText &text, int64_t warmup) {
   for (double power : {32, 16, 8, 4, 2, 1})
     halve(std::ldexp(1.0, static_cast<int>(power)), power);
   halve(std::sqrt(2.0), 1);
-  Twine last(number);
+  std::string last = std::to_string(number);
   text.comment("ln m = 2 (z + z^3/3 + z^5/5 + ...), with z = (m - 1)/(m + 1).");
   text.set("below", "arith.subf %m" + last + ", %one");
   text.set("above", "arith.addf %m" + last + ", %one");
@@ -181,5 +185,52 @@ std::string zero::writeRangeTest(double min, double rate, int64_t size) {
   text.set("intervals", "arith.divf %count1, %size");
   text.set("factor", "math.fma %growth, %intervals, %one");
   text.set("lr", "arith.mulf %min, %factor");
+  return text.finish();
+}
+
+/// %scale, which rises from 0 to 1 and falls back, and what comes then: %after,
+/// the intervals behind the cycle. %count1 is the number of steps before.
+static void writeCycle(ScheduleText &text, const CycleSchedule &schedule) {
+  text.constant("first", schedule.firstSteps);
+  text.constant("second", schedule.secondSteps);
+  text.constant("total", schedule.firstSteps + schedule.secondSteps);
+  text.set("count1", "arith.subf %step, %one");
+  text.set("rise", "arith.divf %count1, %first");
+  text.set("left", "arith.subf %total, %count1");
+  text.set("fall", "arith.divf %left, %second");
+  text.set("scale", "arith.minimumf %rise, %fall");
+  text.set("isOver", "arith.cmpf ogt, %count1, %total");
+  text.constant("interval", schedule.decaySteps);
+  text.set("behind", "arith.subf %count1, %total");
+  text.set("after", "arith.divf %behind, %interval");
+}
+
+std::string zero::writeCycleRate(const CycleSchedule &schedule) {
+  ScheduleText text;
+  writeCycle(text, schedule);
+  text.constant("low", schedule.low);
+  text.constant("range", schedule.high - schedule.low);
+  text.set("cycle", "math.fma %range, %scale, %low");
+  text.constant("decay", schedule.decay);
+  text.set("divisor", "math.fma %decay, %after, %one");
+  text.set("decayed", "arith.divf %low, %divisor");
+  text.set("lr", "arith.select %isOver, %decayed, %cycle");
+  return text.finish();
+}
+
+std::string zero::writeCycleMomentum(const CycleSchedule &schedule) {
+  ScheduleText text("beta1");
+  writeCycle(text, schedule);
+  text.constant("low", schedule.low);
+  text.constant("high", schedule.high);
+  text.constant("range", schedule.low - schedule.high);
+  text.set("cycle", "math.fma %range, %scale, %high");
+  text.constant("growth", schedule.decay);
+  text.set("factor", "math.fma %growth, %after, %one");
+  text.set("grown", "arith.mulf %high, %factor");
+  text.set("rest", "arith.select %isOver, %grown, %cycle");
+  text.comment("DeepSpeed begins with the other end of the cycle.");
+  text.set("isFirst", "arith.cmpf oeq, %count1, %zero");
+  text.set("beta1", "arith.select %isFirst, %low, %rest");
   return text.finish();
 }

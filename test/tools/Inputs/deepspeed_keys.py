@@ -33,6 +33,8 @@ CONTEXT = [
     ("scheduler.params.warmup_min_ratio", "WarmupCosineLR"),
     ("scheduler.params.cos", "WarmupCosineLR"),
     ("scheduler.params.lr_range", "LRRangeTest"),
+    ("scheduler.params.cycle", "OneCycle"),
+    ("scheduler.params.decay", "OneCycle"),
     ("scheduler.", "WarmupLR"),
 ]
 
@@ -61,6 +63,12 @@ def get_context(path):
             block = {"type": context, "params": {}}
             if context in ("WarmupDecayLR", "WarmupCosineLR"):
                 block["params"]["total_num_steps"] = 2000
+            if context == "OneCycle":
+                block["params"] = {"cycle_min_lr": 1, "cycle_max_lr": 2}
+                if "rate" in path:
+                    block["params"]["decay_step_size"] = 5
+                if path.endswith("decay_step_size"):
+                    block["params"]["decay_lr_rate"] = 0.5
             return {"scheduler": block}
     return {}
 

@@ -57,6 +57,30 @@ def range_rate(i, p):
     return p["lr_range_test_min_lr"] * (1 + p.get("lr_range_test_step_rate", 1) * part)
 
 
+def get_scale(i, p):
+    first = p["cycle_first_step_size"]
+    total = first + p.get("cycle_second_step_size", first)
+    x = math.fmod((i + 1) / total, 1.0)
+    return x / (first / total) if x <= first / total else (x - 1) / (first / total - 1)
+
+
+def cycle_rate(i, p):
+    """Of the rate, and of beta1."""
+    first = p["cycle_first_step_size"]
+    total = first + p.get("cycle_second_step_size", first)
+    low, high = p["cycle_min_lr"], p["cycle_max_lr"]
+    least, most = p.get("cycle_min_mom", 0.8), p.get("cycle_max_mom", 0.9)
+    if i < 0:
+        return low, least
+    if i < total:
+        scale = get_scale(i, p)
+        return low + (high - low) * scale, most - (most - least) * scale
+    size = p.get("decay_step_size", 0)
+    part = (i - total + 1) / size if size else 0
+    grown = most * (1 + p.get("decay_mom_rate", 0) * part)
+    return low / (1 + p.get("decay_lr_rate", 0) * part), grown
+
+
 CASES = [
     ("WarmupLR", {"warmup_num_steps": 10}),
     ("WarmupLR", {"warmup_num_steps": 1, "warmup_min_lr": 1e-5}),
@@ -84,6 +108,24 @@ CASES = [
             "warmup_type": "linear",
         },
     ),
+    (
+        "OneCycle",
+        {"cycle_min_lr": 0.1, "cycle_max_lr": 1, "cycle_first_step_size": 5},
+    ),
+    (
+        "OneCycle",
+        {
+            "cycle_min_lr": 0.1,
+            "cycle_max_lr": 1,
+            "cycle_first_step_size": 7,
+            "cycle_second_step_size": 4,
+            "decay_step_size": 3,
+            "decay_lr_rate": 0.5,
+            "cycle_min_mom": 0.5,
+            "cycle_max_mom": 0.6,
+            "decay_mom_rate": 0.03,
+        },
+    ),
     ("LRRangeTest", {"lr_range_test_min_lr": 1e-4, "lr_range_test_step_size": 5}),
 ]
 
@@ -93,6 +135,8 @@ def get_rate(kind, i, p):
         return cosine_rate(i, p)
     if kind == "LRRangeTest":
         return range_rate(i, p)
+    if kind == "OneCycle":
+        return cycle_rate(i, p)[0]
     return warmup_rate(i, p, kind == "WarmupDecayLR")
 
 
@@ -117,21 +161,23 @@ def run(folder, tools, kind, parameters):
     command = [tools / "zero-run", "s.mlir", f"--steps={STEPS}", "--json"]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True)
     steps = json.loads(done.stdout)["steps"]
-    return [step["reported"]["lr"] for step in steps]
+    return [step["reported"] for step in steps]
 
 
 def main(tools, shift=0):
-    worst = 0.0
     with tempfile.TemporaryDirectory() as folder:
         for kind, parameters in CASES:
             rates = run(pathlib.Path(folder), pathlib.Path(tools), kind, parameters)
-            for i, rate in enumerate(rates):
-                expected = get_rate(kind, i - 1 + shift, parameters)
-                error = abs(rate - expected) / max(abs(expected), 1e-12 * LR)
-                worst = max(worst, error)
-                if error > 4e-15:
-                    print(f"{kind} {parameters}: step {i + 1}: {rate}, not {expected}")
-                    return 1
+            for i, reported in enumerate(rates):
+                wanted = {"lr": get_rate(kind, i - 1 + shift, parameters)}
+                if kind == "OneCycle":
+                    wanted["beta1"] = cycle_rate(i - 1 + shift, parameters)[1]
+                for name, expected in wanted.items():
+                    got = reported[name]
+                    if abs(got - expected) > 4e-15 * max(abs(expected), 1e-12 * LR):
+                        place = f"{kind} {parameters}: step {i + 1}"
+                        print(f"{place}: {name} {got}, not {expected}")
+                        return 1
     print(f"{len(CASES)} schedules of {STEPS} steps: equal")
     return 0
 
