@@ -117,6 +117,14 @@ static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
   return total;
 }
 
+/// The state in which the first backward pass is closed.
+static StringRef getClosedState(zrt::ProgramOp program) {
+  for (auto op : program.getOps<zrt::TransitionOp>())
+    if (op.getState() == "first" && op.getEvent() == zrt::Event::accumulate)
+      return op.getNext();
+  return {};
+}
+
 /// Bytes per rank by space and role. With |several| backward passes, a buffer
 /// that changes its role counts under its later role.
 static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
@@ -222,7 +230,8 @@ static void describeStage(const StageProgram &stage, json::Object &object) {
       {"each_later_backward",
        countTraffic(program, tables, "next", zrt::Event::accumulate).toJson()},
       {"apply",
-       countTraffic(program, tables, "between", zrt::Event::apply).toJson()}};
+       countTraffic(program, tables, getClosedState(program), zrt::Event::apply)
+           .toJson()}};
 }
 
 /// `{"axis": "pp", "coordinate": 1}` for each.
@@ -299,6 +308,7 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
       {"ranks", whole.ranks},
       {"mesh", std::move(mesh)},
       {"cpu", cpu},
+      {"one_backward", program.getOneBackward()},
       {"parameters", std::move(parameters)},
       {"frozen", describeFrozen(module, program, stages.size() > 1)},
       {"activations", describeActivations(module)},

@@ -6,6 +6,7 @@
 
 #include "dialect/interpret/Window.h"
 #include "dialect/zero/CountOf.h"
+#include "dialect/zrt/ZrtDialect.h"
 
 #include "llvm/Support/Format.h"
 
@@ -35,6 +36,13 @@ checkBackward(Operation *op, ArrayRef<ExpectedGradient> expected, int64_t rank,
   return success();
 }
 
+/// Whether a step of |op| has one backward pass.
+static bool takesOneBackward(Operation *op) {
+  if (auto step = dyn_cast<StepOp>(op))
+    return step.getOneBackward();
+  return cast<zrt::ProgramOp>(op).getOneBackward();
+}
+
 FailureOr<Window> Window::create(Operation *op, int64_t numRanks,
                                  int64_t numInputs,
                                  ArrayRef<ExpectedGradient> expected,
@@ -49,6 +57,11 @@ FailureOr<Window> Window::create(Operation *op, int64_t numRanks,
     if (static_cast<int64_t>(rank.inputs.size()) != numInputs)
       return op->emitError() << "takes " << countOf(numInputs, "scalar input")
                              << ", got " << rank.inputs.size();
+    if (rank.backwards.size() > 1 && takesOneBackward(op))
+      return op->emitError()
+             << "is one_backward, and rank " << r << " makes "
+             << countOf(rank.backwards.size(), "backward pass", "es")
+             << " in a step; make one, or leave 'one_backward' out";
     int64_t &missing = window.missing.emplace_back(0);
     for (const auto &backward : rank.backwards) {
       if (failed(checkBackward(op, expected, r, backward)))

@@ -48,7 +48,8 @@ def Zero_StepOp : Zero_Op<"step",
     - the step divides by tokens, and gradients arrive as sums over tokens;
     - each rank has a number of tokens and an addend of each gradient of its own:
       both are partial over all axes of the mesh;
-    - no rank waits for others within a backward pass, as ranks do at ZeRO stage 2.
+    - no rank waits for others within a backward pass, as ranks do at ZeRO stage 2;
+    - the step is not `one_backward`.
 
     ```mlir
     zero.step @train on @cluster normalize(tokens : -1) (%lr: !zero.value<f64>, %n: !zero.value<f64, partial = [dp]> {zero.tokens}) {
@@ -63,10 +64,15 @@ def Zero_StepOp : Zero_Op<"step",
     - `error` changes nothing, and the step is refused with an error;
     - `apply` applies the step all the same.
 
-    `nonfinite` and `loss_scale` follow `normalize`, in this order:
+    `one_backward` declares that a step has one backward pass. A second one is refused. Then
+    a gradient that arrives in one piece stays and travels in the type in which it arrives, and
+    ranks reduce buckets during the backward pass. Equivalent to: `gradient_accumulation_steps`
+    1 in DeepSpeed.
+
+    `nonfinite`, `loss_scale` and `one_backward` follow `normalize`, in this order:
 
     ```mlir
-    zero.step @train on @cluster normalize(accumulation : -1, dp : -1) nonfinite error loss_scale @scale (%lr: !zero.value<f64>) {
+    zero.step @train on @cluster normalize(dp : -1) nonfinite error loss_scale @scale one_backward (%lr: !zero.value<f64>) {
     ```
 
     Constraints:
@@ -89,7 +95,7 @@ def Zero_StepOp : Zero_Op<"step",
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
     Zero_ScaleAttr:$normalize,
     DefaultValuedAttr<Zero_NonfiniteAttr, "::zero::Nonfinite::skip">:$nonfinite,
-    OptionalAttr<FlatSymbolRefAttr>:$loss_scale,
+    OptionalAttr<FlatSymbolRefAttr>:$loss_scale, UnitAttr:$one_backward,
     OptionalAttr<I64Attr>:$tokens_argument);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -73,6 +73,9 @@ def Zero_BucketOp : Zero_Op<"bucket",
     int64_t getNumHeld(::zero::ParameterOp parameter);
     /// Whether a backward pass delivers each gradient in one piece.
     bool arrivesInOnePiece(::mlir::SymbolTableCollection &symbols);
+    /// Whether each gradient arrives in one piece, of a type that has fewer numbers than
+    /// that of sums.
+    bool arrivesNarrower(::mlir::SymbolTableCollection &symbols);
     /// Whether no gradient is complete before the backward pass ends.
     bool isOpenToTheEnd(::mlir::SymbolTableCollection &symbols);
   }];

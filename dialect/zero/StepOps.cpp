@@ -55,6 +55,9 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseAttribute(lossScale, getLossScaleAttrName(result.name),
                             result.attributes))
     return failure();
+  if (succeeded(parser.parseOptionalKeyword("one_backward")))
+    result.addAttribute(getOneBackwardAttrName(result.name),
+                        parser.getBuilder().getUnitAttr());
   if (parser.getCurrentLocation(&argumentsLoc) ||
       parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
                                /*allowType=*/true, /*allowAttrs=*/true))
@@ -90,6 +93,8 @@ void StepOp::print(OpAsmPrinter &printer) {
     printer << "nonfinite " << stringifyNonfinite(getNonfinite()) << " ";
   if (getLossScaleAttr())
     printer << "loss_scale " << getLossScaleAttr() << " ";
+  if (getOneBackward())
+    printer << "one_backward ";
   printer << "(";
   NamedAttribute tokens(StringAttr::get(getContext(), kTokensArgument),
                         UnitAttr::get(getContext()));
@@ -103,7 +108,7 @@ void StepOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getMeshAttrName(), getNormalizeAttrName(),
-       getNonfiniteAttrName(), getLossScaleAttrName(),
+       getNonfiniteAttrName(), getLossScaleAttrName(), getOneBackwardAttrName(),
        getTokensArgumentAttrName()});
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
@@ -136,7 +141,7 @@ bool StepOp::takesUnequalBackwards() {
   auto mesh =
       SymbolTable::lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
   BlockArgument tokens = getTokens();
-  if (!mesh || !tokens ||
+  if (!mesh || !tokens || getOneBackward() ||
       !dividesByTokensOnly(power(getNormalize().getFactors(), -1)))
     return false;
   auto isOwn = [&](Type type) {

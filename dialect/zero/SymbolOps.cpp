@@ -251,6 +251,12 @@ bool BucketOp::arrivesInOnePiece(SymbolTableCollection &symbols) {
                     [](ParameterOp member) { return member.getUses() != 1; });
 }
 
+bool BucketOp::arrivesNarrower(SymbolTableCollection &symbols) {
+  return getArrivalType() != getDtype() &&
+         holdsEveryNumber(getDtype(), getArrivalType()) &&
+         arrivesInOnePiece(symbols);
+}
+
 bool BucketOp::isOpenToTheEnd(SymbolTableCollection &symbols) {
   return anyMember(*this, symbols,
                    [](ParameterOp member) { return member.isUsedAnyTimes(); });

@@ -17,7 +17,8 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     Scalar slots, buffers, kernels and handlers are symbols of the program. Parameters, buckets
     and the mesh are symbols of the module. `inputs` are the scalar slots that `apply` fills.
     `results` are the scalar slots that `apply` reports. `loss_scale` names the loss scale that
-    multiplies losses.
+    multiplies losses. With `one_backward` a step has one backward pass, and the protocol
+    refuses a second one.
 
     Constraints:
 
@@ -40,12 +41,13 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
-    OptionalAttr<FlatSymbolRefAttr>:$loss_scale,
+    OptionalAttr<FlatSymbolRefAttr>:$loss_scale, UnitAttr:$one_backward,
     FlatSymbolRefArrayAttr:$inputs, StrArrayAttr:$result_names,
     FlatSymbolRefArrayAttr:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `on` $mesh (`loss_scale` $loss_scale^)? `inputs` $inputs
+    $sym_name `on` $mesh (`loss_scale` $loss_scale^)? (`one_backward` $one_backward^)?
+    `inputs` $inputs
     `results` custom<NameList>($result_names) $results attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;

@@ -24,12 +24,18 @@ def PlaceAccumulatorsPass : Pass<"zero-place-accumulators", "::mlir::ModuleOp"> 
     If a reduction is in the loop, all ranks must make the same number of backward passes. The
     caller must ensure this, and the runtime checks it.
 
+    At stage 1 only steps of one backward pass (`one_backward`) change. Such a step has no
+    accumulator, so stages 1 and 2 are the same.
+
     *Requires:* the form that `zero-insert-collectives` leaves.
 
     *Guarantees:* a result of `zero.micro_batches` that was only reduced and scattered is
     sharded.
   }];
   let dependentDialects = ["::zero::ZeroDialect"];
+  let options = [
+    Option<"stage", "stage", "int", "2", "ZeRO stage: 1 or 2">,
+  ];
 }
 
 #endif // ZERO_PASSES_ACCUMULATE_TD

@@ -6,8 +6,6 @@
 
 #include "passes/accumulate/Passes.h"
 
-#include "dialect/zero/StorageTypes.h"
-
 #include "mlir/IR/Builders.h"
 
 namespace zero {
@@ -37,9 +35,7 @@ static TypeAttr getReduceDtype(ReduceScatterOp scatter, Value gradient,
   auto bucket = symbols.lookupNearestSymbolFrom<BucketOp>(
       backward,
       cast<FlatSymbolRefAttr>(backward.getSources()[result.getResultNumber()]));
-  if (!bucket || bucket.getArrivalType() == bucket.getDtype() ||
-      !holdsEveryNumber(bucket.getDtype(), bucket.getArrivalType()) ||
-      !bucket.arrivesInOnePiece(symbols))
+  if (!bucket || !bucket.arrivesNarrower(symbols))
     return nullptr;
   return TypeAttr::get(bucket.getArrivalType());
 }
@@ -76,11 +72,16 @@ static void moveReductionsIn(MicroBatchesOp op,
 namespace {
 struct PlaceAccumulatorsPass
     : zero::impl::PlaceAccumulatorsPassBase<PlaceAccumulatorsPass> {
+  using PlaceAccumulatorsPassBase::PlaceAccumulatorsPassBase;
+
   void runOnOperation() override {
     SymbolTableCollection symbols;
-    for (auto step : getOperation().getOps<StepOp>())
+    for (auto step : getOperation().getOps<StepOp>()) {
+      if (stage < 2 && !step.getOneBackward())
+        continue;
       for (auto op : llvm::to_vector(step.getBody().getOps<MicroBatchesOp>()))
         moveReductionsIn(op, symbols);
+    }
   }
 };
 } // namespace

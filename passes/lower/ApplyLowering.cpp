@@ -93,11 +93,11 @@ LogicalResult StepLowering::lowerSumSquares(SumSquaresOp op) {
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
     auto type = cast<ValueType>(input.getType());
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(input));
+    FlatSymbolRefAttr buffer = bufferOfValue.lookup(input);
     calls->call<zrt::LaunchOp>(
-        program->squaresKernel(type.getElementType()),
-        program->getBuilder().getArrayAttr({bufferOfValue.lookup(input)}),
-        bucket.whole, getOwn(type), sums,
-        program->getBuilder().getI64IntegerAttr(i),
+        program->squaresKernel(program->getElementType(buffer)),
+        program->getBuilder().getArrayAttr({buffer}), bucket.whole,
+        getOwn(type), sums, program->getBuilder().getI64IntegerAttr(i),
         isTied(type) ? program->getBuilder().getUnitAttr() : UnitAttr());
     partials.push_back({sums, static_cast<int64_t>(i)});
   }
@@ -228,7 +228,7 @@ LogicalResult StepLowering::lowerUpdate(UpdateBucketOp op) {
   llvm::append_range(operands, bucket.states);
   if (bucket.getUpdated() != bucket.master)
     operands.push_back(bucket.getUpdated());
-  Type gradient = cast<ValueType>(raw.getType()).getElementType();
+  Type gradient = program->getElementType(bufferOfValue.lookup(raw));
   calls->call<zrt::LaunchOp>(
       program->updateKernel(bucket.optimizer, gradient, bucket.storageType,
                             static_cast<bool>(scale)),

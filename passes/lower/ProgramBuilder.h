@@ -89,6 +89,9 @@ public:
   zrt::BufferOp getBuffer(mlir::FlatSymbolRefAttr symbol) {
     return symbols.lookup<zrt::BufferOp>(symbol.getValue());
   }
+  mlir::Type getElementType(mlir::FlatSymbolRefAttr buffer) {
+    return getBuffer(buffer).getValueType().getElementType();
+  }
   zrt::HandlerOp getHandler(mlir::FlatSymbolRefAttr symbol) {
     return symbols.lookup<zrt::HandlerOp>(symbol.getValue());
   }

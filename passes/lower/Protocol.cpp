@@ -197,7 +197,7 @@ buildLoopSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
                           bucket.reduced, bucket.scatterAxes);
       return;
     }
-    Type kept = bucket.op.getDtype();
+    Type kept = bucket.gradientType.getElementType();
     calls.call<zrt::LaunchOp>(
         (program.*sum)(kept, kept),
         program.getBuilder().getArrayAttr({bucket.gradient, bucket.reduced}),
@@ -215,7 +215,7 @@ public:
                   const ApplyHandlers &ends)
       : program(program), buckets(buckets), ends(ends) {}
 
-  void build();
+  void build(bool oneBackward);
 
 private:
   using Handlers = SmallVector<FlatSymbolRefAttr>;
@@ -224,18 +224,21 @@ private:
   handler(StringRef name,
           llvm::function_ref<void(HandlerBuilder &, BucketBuffers &)> each);
   FlatSymbolRefAttr packHandler(StringRef name, bool accumulate);
+  FlatSymbolRefAttr buildOnlySequence(StringRef name);
   void buildRoleChanges();
+  void buildOneBackward();
   void buildSummedInLoop();
   void buildSummedAtApply();
   void transition(StringRef state, Event event, StringRef target,
                   const Handlers &handlers, FlatSymbolRefAttr sequence = {});
   void end(StringRef state, Handlers close, FlatSymbolRefAttr sequence = {});
+  Handlers getReset() const { return reset ? Handlers{reset} : Handlers(); }
 
   ProgramBuilder &program;
   BucketMap &buckets;
   const ApplyHandlers &ends;
   FlatSymbolRefAttr beginNext; // the buffer outlives its backward pass
-  FlatSymbolRefAttr reset;
+  FlatSymbolRefAttr reset;     // null if no buffer does
 };
 } // namespace
 
@@ -258,6 +261,16 @@ FlatSymbolRefAttr ProtocolBuilder::packHandler(StringRef name,
   return FlatSymbolRefAttr::get(op);
 }
 
+/// Closes and sums the buckets of an only backward pass.
+FlatSymbolRefAttr ProtocolBuilder::buildOnlySequence(StringRef name) {
+  return buildSequence(
+      program, buckets, name,
+      [&](HandlerBuilder &calls, BucketBuffers &bucket, auto symbol) {
+        calls.call<zrt::FillMissingOp>(symbol);
+        emitSums(program, calls, bucket);
+      });
+}
+
 void ProtocolBuilder::transition(StringRef state, Event event, StringRef target,
                                  const Handlers &handlers,
                                  FlatSymbolRefAttr sequence) {
@@ -276,7 +289,8 @@ void ProtocolBuilder::end(StringRef state, Handlers close,
   close.push_back(ends.measure);
   Handlers measure = close, apply = close;
   measure.push_back(ends.commit);
-  apply.append({ends.update, ends.commit, reset});
+  apply.append({ends.update, ends.commit});
+  llvm::append_range(apply, getReset());
   transition(state, Event::apply, "idle", apply, sequence);
   transition(state, Event::measure, "measured", measure, sequence);
 }
@@ -291,6 +305,27 @@ void ProtocolBuilder::buildRoleChanges() {
   };
   beginNext = handler("begin_next", setRoleTo(Role::accumulator));
   reset = handler("reset", setRoleTo(Role::gradient));
+}
+
+/// The gradients of the one backward pass are stored, and each bucket is
+/// reduced when it is complete.
+void ProtocolBuilder::buildOneBackward() {
+  FlatSymbolRefAttr store = packHandler("arrive", /*accumulate=*/false);
+  FlatSymbolRefAttr close;
+  if (buckets.front().second.summedInLoop) {
+    shareMemory(program, buckets, &BucketBuffers::gradient);
+    close = buildLoopSequence<zrt::ReduceScatterOp>(
+        program, buckets, "first", &ProgramBuilder::storeKernel);
+  } else {
+    close = buildOnlySequence("first");
+  }
+  transition("idle", Event::begin, "first", {});
+  transition("first", Event::arrive, "first", {store}, close);
+  transition("first", Event::accumulate, "closed", {}, close);
+  end("first", {}, close);
+  transition("first", Event::discard, "idle", {}, close);
+  end("closed", {});
+  transition("closed", Event::discard, "idle", {});
 }
 
 /// Each backward pass stores gradients, and reduces each bucket when it is
@@ -345,12 +380,7 @@ void ProtocolBuilder::buildSummedAtApply() {
         handler("reduce", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
           emitSums(program, calls, bucket);
         })};
-    only = buildSequence(
-        program, buckets, "only",
-        [&](HandlerBuilder &calls, BucketBuffers &bucket, auto symbol) {
-          calls.call<zrt::FillMissingOp>(symbol);
-          emitSums(program, calls, bucket);
-        });
+    only = buildOnlySequence("only");
     last = buildSequence(program, buckets, "last",
                          [&](HandlerBuilder &calls, BucketBuffers &bucket,
                              auto) { emitSums(program, calls, bucket); });
@@ -392,20 +422,24 @@ void ProtocolBuilder::buildSummedAtApply() {
   transition("reduced", Event::discard, "idle", {reset});
 }
 
-void ProtocolBuilder::build() {
+void ProtocolBuilder::build(bool oneBackward) {
   shareMemory(program, buckets, &BucketBuffers::reduceBuffer);
-  if (buckets.front().second.summedInLoop)
+  if (oneBackward)
+    buildOneBackward();
+  else if (buckets.front().second.summedInLoop)
     buildSummedInLoop();
   else
     buildSummedAtApply();
-  Handlers discard = {reset};
+  Handlers apply{ends.update}, discard;
   if (ends.undo)
-    discard.insert(discard.begin(), ends.undo);
-  transition("measured", Event::apply, "idle", {ends.update, reset});
+    discard.push_back(ends.undo);
+  llvm::append_range(apply, getReset());
+  llvm::append_range(discard, getReset());
+  transition("measured", Event::apply, "idle", apply);
   transition("measured", Event::discard, "idle", discard);
 }
 
 void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
-                         const ApplyHandlers &handlers) {
-  ProtocolBuilder(program, buckets, handlers).build();
+                         const ApplyHandlers &handlers, bool oneBackward) {
+  ProtocolBuilder(program, buckets, handlers).build(oneBackward);
 }

@@ -95,8 +95,9 @@ struct ApplyHandlers {
 };
 
 /// Creates the handlers of the backward passes and the automaton.
+/// |oneBackward|: a step has one backward pass.
 void buildProtocol(ProgramBuilder &program, BucketMap &buckets,
-                   const ApplyHandlers &handlers);
+                   const ApplyHandlers &handlers, bool oneBackward);
 
 } // namespace zero
 

@@ -25,6 +25,11 @@ static ValueType withoutMicro(Type type) {
 // What the step is made of
 //===----------------------------------------------------------------------===//
 
+/// Whether |op| sums over ranks.
+static bool isReduction(Operation *op) {
+  return isa<AllReduceOp, ReduceScatterOp>(op);
+}
+
 LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
   Operation *yield = op.getBody().front().getTerminator();
   for (auto [value, sum] :
@@ -62,6 +67,10 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
             buffers.gradientType.withElementType(buffers.reduceDtype);
         buffers.reduceDtype = nullptr;
       }
+    } else if (step.getOneBackward() && bucket.arrivesNarrower(symbols) &&
+               llvm::none_of(sum.getUsers(), isReduction)) {
+      buffers.gradientType =
+          buffers.gradientType.withElementType(bucket.getArrivalType());
     }
     bucketOfValue[sum] = source;
   }
@@ -220,7 +229,7 @@ LogicalResult StepLowering::run() {
   ArrayAttr none = builder.getArrayAttr({});
   auto programOp = builder.create<zrt::ProgramOp>(
       step.getLoc(), step.getSymName(), step.getMesh(), step.getLossScaleAttr(),
-      none, none, none);
+      step.getOneBackward(), none, none, none);
   programOp.getBody().emplaceBlock();
   program.emplace(programOp);
   arrivals = program->slots("arrivals", {0.0, 0.0});
@@ -245,7 +254,7 @@ LogicalResult StepLowering::run() {
       return step.emitError() << "the update of bucket @" << name.getValue()
                               << " reaches no zero.assign";
   program->setLoc(arrive);
-  buildProtocol(*program, buckets, *handlers);
+  buildProtocol(*program, buckets, *handlers, step.getOneBackward());
   // Handlers come last, so that every symbol they name is defined above them.
   Block &body = programOp.getBody().front();
   Operation *first = &*llvm::find_if(

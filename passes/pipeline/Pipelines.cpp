@@ -35,8 +35,8 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   pm.addPass(createInsertCollectivesPass({options.stage, options.shardOver}));
   // Before scalars are coalesced: the placement of gradients decides which sums
   // of squares are partial.
-  if (options.stage == 2)
-    pm.addPass(createPlaceAccumulatorsPass());
+  if (options.stage > 0)
+    pm.addPass(createPlaceAccumulatorsPass({options.stage}));
   pm.addPass(createCoalesceScalarsPass());
   pm.addPass(createCSEPass());
   pm.addPass(createCheckPhasePass({"sharded"}));

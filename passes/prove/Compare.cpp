@@ -429,6 +429,14 @@ void Comparison::run() {
                                      : "loss scale @" + second.lossScale)
         << ", expected "
         << (first.lossScale.empty() ? "none" : "@" + first.lossScale);
+  if (first.oneBackward != second.oneBackward) {
+    auto describe = [](bool one) {
+      return one ? "one backward pass" : "any number of backward passes";
+    };
+    proof.report.opError(second.step)
+        << "takes " << describe(second.oneBackward) << ", expected "
+        << describe(first.oneBackward);
+  }
   if (first.inputs.size() != second.inputs.size())
     proof.report.opError(second.step)
         << "takes " << countOf(second.inputs.size(), "scalar")

@@ -28,7 +28,9 @@ bool ProgramReader::initialize() {
   }
   // Only the step in the zero dialect knows by which numbers the caller
   // divides.
+  semantics.oneBackward = program.getOneBackward();
   semantics.takesUnequal =
+      !semantics.oneBackward &&
       llvm::any_of(semantics.inputs, [&](const InputSemantics &input) {
         return input.isTokens && input.over == semantics.axes.getAll();
       });

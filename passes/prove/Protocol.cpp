@@ -12,20 +12,28 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// Checks that a step may have any number of backward passes, and may be
-/// discarded at any time. A step that can be measured can be measured whenever
-/// it can be applied.
+/// Checks that a step may have any number of backward passes, or one if the
+/// program declares this, and may be discarded at any time. A step that can be
+/// measured can be measured whenever it can be applied.
 void ProgramReader::requireEvents(const Node &node) {
   SmallVector<zrt::Event> events;
   if (node.isOpen)
     events = {zrt::Event::arrive, zrt::Event::accumulate, zrt::Event::apply,
               zrt::Event::discard};
   else if (node.hasEarlier)
-    events = {zrt::Event::begin, zrt::Event::apply, zrt::Event::discard};
+    events = {zrt::Event::apply, zrt::Event::discard};
   else
     events = {zrt::Event::begin};
+  if (node.hasEarlier && !node.isOpen && !semantics.oneBackward)
+    events.push_back(zrt::Event::begin);
   if (measures && (node.isOpen || node.hasEarlier))
     events.push_back(zrt::Event::measure);
+  if (node.hasEarlier && semantics.oneBackward)
+    for (zrt::TransitionOp op : transitions)
+      if (op.getStateAttr() == node.state && op.begins())
+        proof.report.error(op)
+            << "a second backward pass begins in state '"
+            << node.state.getValue() << "', and the program takes one";
   for (zrt::Event event : events)
     if (!getTransition(node.state, event))
       proof.report.error(program)

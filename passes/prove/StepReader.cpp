@@ -465,6 +465,7 @@ void StepReader::finish(ReturnOp op) {
 std::optional<StepSemantics> StepReader::run() {
   if (!readMesh(proof, step, mesh, semantics))
     return std::nullopt;
+  semantics.oneBackward = step.getOneBackward();
   semantics.dividesByTokens = step.dividesByTokens();
   semantics.takesUnequal = step.takesUnequalBackwards();
   semantics.lossScale = step.getLossScale().value_or("").str();

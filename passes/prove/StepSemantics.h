@@ -151,6 +151,8 @@ struct StepSemantics {
   mlir::Operation *rounding = nullptr;
   /// Scalars that the caller passes to apply.
   llvm::SmallVector<InputSemantics> inputs;
+  /// Whether a step has one backward pass. Otherwise it has any number.
+  bool oneBackward = false;
   /// Whether gradients are divided by the number of tokens.
   bool dividesByTokens = false;
   /// Whether ranks may make different numbers of backward passes. See

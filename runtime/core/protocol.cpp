@@ -28,6 +28,9 @@ static const char *adviceFor(const Step &step, int32_t event) {
   case ZERO_RT_EVENT_BEGIN_LAST:
     if (open)
       return "a backward pass is open; call accumulate, apply or discard first";
+    if (!none)
+      return "the step was compiled for one backward pass; call apply or "
+             "discard first, or compile the step without one_backward";
     break;
   case ZERO_RT_EVENT_ARRIVE:
   case ZERO_RT_EVENT_ACCUMULATE:
@@ -48,8 +51,7 @@ static const char *adviceFor(const Step &step, int32_t event) {
              "discard";
     break;
   }
-  return "the compiled protocol does not allow it; compile the step with more "
-         "backward passes, or call apply or discard first";
+  return "the compiled protocol does not allow it; call apply or discard first";
 }
 
 zero_rt_status zero_rt::findTransition(const Step &step, int32_t event,

@@ -33,7 +33,7 @@ AXES = {
     "ranks": [1, 2, 3, 4],
     "stage": [0, 1, 2],
     "offload": ["none", "optimizer"],
-    "backwards": ["1", "2", "4", "7", "1,4,2,7,1"],
+    "backwards": ["1", "2", "4", "7", "1,4,2,7,1", "one"],
     "gradient": ["bf16", "f32"],
     "reduce_dtype": ["", "bf16"],
     "dtype": ["bf16", "f32"],
@@ -82,6 +82,11 @@ def covering(rng):
     return rows
 
 
+def counts_of(row):
+    """The numbers of backward passes; "one" is a step that is declared one_backward."""
+    return "1" if row["backwards"] == "one" else row["backwards"]
+
+
 def hints_of(row):
     """What callers say; nobody begins a backward pass that others are under way
     with."""
@@ -97,7 +102,7 @@ class Runner:
     def step(self, row, weight):
         """The file of the step that |row| describes."""
         key = (row["dtype"], row["gradient"], row["reduce_dtype"], row["optimizer"],
-               row["sizes"], weight)
+               row["sizes"], weight, row["backwards"] == "one")
         if key not in self.cache:
             path = pathlib.Path(self.steps.name) / f"step{len(self.cache)}.mlir"
             command = [
@@ -108,6 +113,8 @@ class Runner:
                 "--normalize", weight,
                 "--optimizer", ROOT / f"examples/optimizers/{row['optimizer']}.mlir",
             ]
+            if row["backwards"] == "one":
+                command.append("--one-backward")
             with open(path, "w") as out:
                 subprocess.run(command, stdout=out, check=True)
             self.cache[key] = path
@@ -118,7 +125,7 @@ class Runner:
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
             f"--offload={row['offload']}", f"--arrivals={row['arrivals']}",
-            f"--accumulation={row['backwards']}", f"--threads-per-rank={row['threads']}",
+            f"--accumulation={counts_of(row)}", f"--threads-per-rank={row['threads']}",
             f"--hints={hints_of(row)}", f"--measure={row['arrivals'] == 'shuffled'}",
             f"--bucket-bytes={row['bucket']}", f"--against={against}",
             f"--gradients={gradients}", "--inputs=0.0078125",
@@ -168,7 +175,7 @@ def against_plan(row, plan, counters):
 
 
 def rank_against_plan(row, plan, counters):
-    counts = [int(count) for count in row["backwards"].split(",")]
+    counts = [int(count) for count in counts_of(row).split(",")]
     counts = [counts[i % len(counts)] for i in range(STEPS)]
     traffic = plan["traffic_per_rank"]
     for name in traffic["apply"]:
@@ -201,7 +208,7 @@ def rank_against_plan(row, plan, counters):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="folder of zero-run")
-    parser.add_argument("--full", action="store_true", help="the whole product: 960 configurations, a quarter of an hour")
+    parser.add_argument("--full", action="store_true", help="the whole product: 1152 configurations, a quarter of an hour")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--bits", choices=["on", "off"], default="on",
                         help="off: without exact and moved, which compare the bits "

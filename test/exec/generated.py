@@ -98,6 +98,7 @@ def draw(rng):
         loss_scale="",
         schedule=[],
         tied="",
+        one_backward=False,
     )
     if step.norm == "both":
         step.nonfinite = rng.choice(["skip", "error"])
@@ -135,8 +136,10 @@ def draw(rng):
         f"--bucket-bytes={rng.choice(['16', '1KiB', '25MiB'])}",
         f"--shard-over={','.join(over)}",
     ]
+    step.one_backward = rng.random() < 0.2
+    backwards = rng.choice(["1", "2", "3", "1,4,2", "2,1"])
     running = [
-        f"--accumulation={rng.choice(['1', '2', '3', '1,4,2', '2,1'])}",
+        f"--accumulation={'1' if step.one_backward else backwards}",
         f"--seed={rng.randrange(1, 1000)}",
         "--steps=3",
     ]
@@ -164,6 +167,7 @@ def simpler(drawn):
         "accumulator": "f32", "reduce_dtype": "", "normalize": "mean", "optional": "", "used_twice": "", "used_any": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all", "absent": "zero",
         "optimizer": step.optimizer[:1], "loss_scale": "", "schedule": [], "tied": "",
+        "one_backward": False,
     }  # fmt: skip
     for key, value in plain.items():
         if getattr(step, key) != value:

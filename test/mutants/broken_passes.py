@@ -32,6 +32,7 @@ STEPS = [
     "--ranks 2 --parameters 5 --optimizer adam --sizes 70,1,33 --groups 3 --optional 0,1,3,4 "
     "--absent skip --max-norm input",
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
+    "--ranks 2 --parameters 3 --optimizer adamw --sizes 70,3 --one-backward",
     # Its scalar programs are one, which loads what it stored.
     "--ranks 1 --parameters 2 --optimizer adam --sizes 7,70",
     "--ranks 2 --parameters 4 --optimizer lion --normalize raw --sizes 70,3 --reduce-dtype bf16",

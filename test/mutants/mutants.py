@@ -115,6 +115,10 @@ SEEDS = [
      "--stage=1 --until=lowered"),
     (f"sgd --ranks 2 --parameters 2 --used-any 0 --gradient bf16 --accumulator bf16 {SIZES}",
      "--stage=2 --until=lowered"),
+    (f"adamw --ranks 1 --parameters 2 --one-backward {SIZES}", "--stage=1 --until=lowered"),
+    (f"adam --ranks 2 --parameters 3 --optional 1 --one-backward {SIZES}",
+     "--stage=1 --until=sharded"),
+    (f"sgd --ranks 3 --parameters 3 --one-backward {SIZES}", "--stage=0 --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
@@ -143,6 +147,7 @@ SCHEDULED = [
     (f"adam --ranks 2 --parameters 3 --groups 3 --optional 1 --absent skip {TINY}",
      "--stage=2 --offload=optimizer"),
     (f"sgd --ranks 2 --parameters 3 --used-any 1 --used-twice 0 {TINY}", "--stage=2"),
+    (f"adam --ranks 2 --parameters 3 --one-backward {TINY}", "--stage=1"),
 ]  # fmt: skip
 
 

@@ -26,7 +26,8 @@ StringRef zero::describeRecipes() {
          "number or the input NAME of apply;\n"
          "mean (default), sum, tokens: what a gradient is divided by;\n"
          "loss_divided: the caller divides the loss by the number of\n"
-         "backward passes; accumulator=DTYPE (default f32);\n"
+         "backward passes; one_backward: a step has one backward pass;\n"
+         "accumulator=DTYPE (default f32);\n"
          "reduce_dtype=DTYPE; nonfinite=skip|error|apply;\n"
          "loss_scale=torch|deepspeed|X: losses arrive multiplied by a loss\n"
          "scale with the rule of that library, or by X;\n"
@@ -119,7 +120,7 @@ static std::string getItem(StringRef key, const json::Value &value) {
   std::string text;
   if (key == "normalization" && value.getAsString())
     return value.getAsString()->str();
-  if (key == "loss_divided" && value.getAsBoolean())
+  if ((key == "loss_divided" || key == "one_backward") && value.getAsBoolean())
     return *value.getAsBoolean() ? key.str() : "";
   if (std::optional<StringRef> name = value.getAsString())
     text = (llvm::is_contained(
@@ -181,9 +182,12 @@ LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,
       recipe.normalization = Normalization::tokens;
     else if (entry == "loss_divided")
       recipe.isLossDivided = true;
+    else if (entry == "one_backward")
+      recipe.oneBackward = true;
     else if (entry == item) {
       message = "--recipe: unknown item '" + cut(entry) +
-                "', expected mean, sum, tokens, loss_divided or NAME=VALUE";
+                "', expected mean, sum, tokens, loss_divided, one_backward or "
+                "NAME=VALUE";
       return failure();
     } else if (failed(readValue(item, value, recipe, message)))
       return failure();

@@ -66,6 +66,7 @@ struct Recipe {
   bool isSumOfRanks = false;
   /// Whether the caller divides the loss by the number of backward passes.
   bool isLossDivided = false;
+  bool oneBackward = false; // else any number of backward passes
   std::string accumulator = "f32";
   std::string reduceDtype; // of addends; empty: that of the accumulator
   std::string nonfinite = "skip";
@@ -93,7 +94,7 @@ llvm::LogicalResult readParameterList(llvm::StringRef text,
 /// Reads a recipe: "adamw,max_norm=1,mean,wd=0.1,lr=@lr". The same as JSON:
 ///
 ///   {"optimizer": "adamw", "max_norm": 1, "normalization": "mean",
-///    "loss_divided": false, "wd": 0.1, "lr": "lr"}
+///    "loss_divided": false, "one_backward": false, "wd": 0.1, "lr": "lr"}
 ///
 /// As in the list of parameters, a string is the name of an input.
 llvm::LogicalResult readRecipe(llvm::StringRef text, Recipe &recipe,

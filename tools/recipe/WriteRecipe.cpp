@@ -315,6 +315,8 @@ void StepWriter::writeStep(StringRef name) {
     os << " nonfinite " << recipe.nonfinite;
   if (!recipe.lossScale.empty())
     os << " loss_scale " << lossScaleSymbol;
+  if (recipe.oneBackward)
+    os << " one_backward";
   os << " (";
   llvm::interleaveComma(inputs, os, [&](StringRef input) {
     os << argument(input) << ": !zero.value<f64>";

@@ -168,6 +168,7 @@ def write_step(options, out):
     max_norm = ", %max_norm: !zero.value<f64>" * (options.max_norm == "input")
     loss_scale = " loss_scale @loss_scale" * bool(options.loss_scale)
     nonfinite = f" nonfinite {options.nonfinite}" * (options.nonfinite != "skip")
+    one_backward = " one_backward" * options.one_backward
     alike = [
         axis
         for axis in mesh
@@ -182,7 +183,7 @@ def write_step(options, out):
         lambda one: one.type(options.gradient, one.partial + ["micro"], scaled, True)
     )
     out.write(
-        f"zero.step @train on @cluster normalize({weight}){nonfinite}{loss_scale} "
+        f"zero.step @train on @cluster normalize({weight}){nonfinite}{loss_scale}{one_backward} "
         f"(%lr: !zero.value<f64>{max_norm}{tokens}) {{\n"
         f"  {results('g')} = zero.micro_batches in {options.accumulator} {{\n"
         f"    {results('d')} = zero.backward("
@@ -286,6 +287,7 @@ def main():
     )
     parser.add_argument("--used-twice", default="", help="parameters with two uses")
     parser.add_argument("--used-any", default="", help="parameters with any number of uses")
+    parser.add_argument("--one-backward", action="store_true", help="a step has one backward pass")
     parser.add_argument(
         "--nonfinite", choices=["skip", "apply", "error"], default="skip"
     )

@@ -94,6 +94,8 @@ void zero::printPlanTable(StringRef text, llvm::raw_ostream &os) {
   const json::Object &root = *plan->getAsObject();
   os << "step " << *root.getString("step") << ", "
      << countOf(*root.getInteger("ranks"), "rank") << ", ";
+  if (*root.getBoolean("one_backward"))
+    os << "one backward pass a step, ";
   if (size_t frozen = root.getArray("frozen")->size())
     os << countOf(frozen, "frozen parameter") << ", ";
   os << countOf(root.getArray("parameters")->size(), "parameter") << " in ";

@@ -44,8 +44,10 @@ Subject test::getSubject(ModuleOp logical) {
   for (auto mesh : logical.getOps<MeshOp>()) {
     subject.ranks = mesh.getNumRanks();
     subject.parameters = readParameters(logical, mesh);
-    for (auto step : logical.getOps<StepOp>())
+    for (auto step : logical.getOps<StepOp>()) {
       subject.inputs = readInputs(step, mesh);
+      subject.oneBackward = step.getOneBackward();
+    }
   }
   return subject;
 }
@@ -403,6 +405,8 @@ static Behaviour run(ModuleOp module, const Subject &subject,
   };
   seeCounters();
   for (const ScriptedStep &script : scripts) {
+    if (subject.oneBackward && *llvm::max_element(script.backwards) > 1)
+      continue;
     series = 2 * subject.counters.size();
     std::vector<RankInputs> inputs =
         getInputs(subject, script, (*interpreter)->getLossScale(), random);

@@ -27,7 +27,8 @@ struct Subject {
   std::vector<std::string> counters;
   std::vector<InputInfo> inputs;
   int64_t ranks = 1;
-  bool poison = false; // a nan would be all that is left to see
+  bool oneBackward = false; // a second one is refused
+  bool poison = false;      // a nan would be all that is left to see
 };
 /// Reads a logical step.
 Subject getSubject(mlir::ModuleOp logical);

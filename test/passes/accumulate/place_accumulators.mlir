@@ -20,6 +20,14 @@
 // PIECES: zero.reduce_scatter
 // PIECES-NOT: reduce_dtype
 //
+// At stage 1 this is so for a step of one backward pass, and for no other.
+//
+// RUN: sed '/zero.step/s/ (%/ one_backward (%/' %S/../Inputs/collectives.mlir | zero-opt --zero-place-accumulators=stage=1 | FileCheck %s
+// RUN: zero-opt %S/../Inputs/collectives.mlir --zero-place-accumulators=stage=1 | FileCheck %s --check-prefix=AFTER
+// AFTER: zero.micro_batches
+// AFTER: zero.yield {{.*}} : !zero.value<128xf32, partial = [dp, micro]
+// AFTER: zero.reduce_scatter
+//
 // An all_reduce stays where it is: stage 0 has no slices.
 // STAYS: zero.micro_batches
 // STAYS: zero.yield

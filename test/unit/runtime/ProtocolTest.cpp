@@ -7,6 +7,8 @@
 #include "Ranks.h"
 #include "TrainStep.h"
 
+#include <algorithm>
+
 using namespace zero_rt::test;
 
 namespace {
@@ -85,6 +87,29 @@ TEST(Protocol, EveryEventInEveryState) {
       });
     }
   }
+}
+
+// A step that was compiled for one backward pass has no transition of a second
+// one. The caller learns why.
+TEST(Protocol, RefusesASecondBackwardPassOfAStepOfOne) {
+  LibraryBuilder library = makeTrainStep(1);
+  std::vector<zero_rt_transition_row> &rows = library.transitions;
+  auto isSecond = [](const zero_rt_transition_row &row) {
+    return row.state == Between && (row.event == ZERO_RT_EVENT_BEGIN ||
+                                    row.event == ZERO_RT_EVENT_BEGIN_LAST);
+  };
+  rows.erase(std::remove_if(rows.begin(), rows.end(), isSecond), rows.end());
+  runSteps(library.get(), [](int32_t, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    for (int32_t hint : {ZERO_RT_HINT_MORE, ZERO_RT_HINT_LAST}) {
+      enter(step, Between);
+      expectStatus(ZERO_RT_PROTOCOL, calls.begin_backward(step, hint),
+                   "begin_backward in state 'between': the step was compiled "
+                   "for one backward pass; call apply or discard first, or "
+                   "compile the step without one_backward");
+      expectOk(applyStep(step));
+    }
+  });
 }
 
 TEST(Protocol, ChecksHintsAndInputs) {
