@@ -6,6 +6,7 @@
 
 #include "codegen/host/Activations.h"
 #include "codegen/host/EmitLibrary.h"
+#include "codegen/host/Traffic.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,108 +15,6 @@
 using namespace mlir;
 using namespace zero;
 namespace json = llvm::json;
-
-namespace {
-/// The traffic of one rank in a step: constant + perBackward * (number of
-/// backward passes). The first backward pass differs by |first|.
-struct Traffic {
-  int64_t allReduces = 0;
-  int64_t scalarAllReduces = 0;
-  int64_t reduceScatters = 0;
-  int64_t allGathers = 0;
-  int64_t bytesSent = 0;
-  int64_t bytesCopied = 0; // between spaces
-
-  json::Object toJson() const {
-    return json::Object{{"all_reduces", allReduces},
-                        {"scalar_all_reduces", scalarAllReduces},
-                        {"reduce_scatters", reduceScatters},
-                        {"all_gathers", allGathers},
-                        {"bytes_sent", bytesSent},
-                        {"bytes_copied_between_spaces", bytesCopied}};
-  }
-};
-} // namespace
-
-/// The bytes that |call| moves to another space on one rank.
-static int64_t copiedBytes(zrt::RuntimeCall call, const Tables &tables) {
-  const zero_rt_buffer_row *from = nullptr, *to = nullptr;
-  zrt::CallDescription description(call);
-  for (const zrt::CallArgument &argument : description.getArguments()) {
-    if (argument.kind != zrt::CallArgument::Kind::buffer)
-      continue;
-    auto &end = argument.use == zrt::CallArgument::Use::reads ? from : to;
-    end = &tables.buffers[tables.getBuffer(argument.symbol)];
-  }
-  if (!from || !to || from->space == to->space)
-    return 0;
-  return std::min(tables.getHeldElements(*from), tables.getHeldElements(*to)) *
-         getDtypeBytes(from->dtype);
-}
-
-static Traffic countTraffic(zrt::HandlerOp handler, const Tables &tables) {
-  Traffic traffic;
-  SymbolTableCollection symbols;
-  for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
-    traffic.bytesCopied += copiedBytes(call, tables);
-    auto collective = dyn_cast<zrt::Collective>(call.getOperation());
-    if (!collective)
-      continue;
-    zrt::Exchange exchange = collective.getExchange();
-    auto slots = zrt::lookup<zrt::SlotsOp>(symbols, call, exchange.source);
-    auto bytesOf = [&](FlatSymbolRefAttr symbol) -> int64_t {
-      if (slots)
-        return 8 * slots.size();
-      const zero_rt_buffer_row &row = tables.buffers[tables.getBuffer(symbol)];
-      return tables.getHeldElements(row) * getDtypeBytes(row.dtype);
-    };
-    int64_t ranks = 1;
-    zrt::CallDescription description(call);
-    for (const zrt::CallArgument &argument : description.getArguments())
-      if (argument.kind == zrt::CallArgument::Kind::axes)
-        ranks = tables.getNumRanks(tables.getAxes(argument, call, symbols));
-    // In a ring each rank sends (D-1)/D of the bytes.
-    int64_t bytes = (exchange.scatters ? bytesOf(exchange.source) : 0) +
-                    (exchange.gathers ? bytesOf(exchange.target) : 0);
-    traffic.bytesSent += bytes * (ranks - 1) / ranks;
-    if (!exchange.gathers)
-      ++traffic.reduceScatters;
-    else if (!exchange.scatters)
-      ++traffic.allGathers;
-    else
-      ++(slots ? traffic.scalarAllReduces : traffic.allReduces);
-  }
-  return traffic;
-}
-
-/// The traffic of all handlers that |event| runs in |state|.
-static Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
-                            StringRef state, zrt::Event event) {
-  Traffic total;
-  SymbolTableCollection symbols;
-  for (auto transition : program.getOps<zrt::TransitionOp>()) {
-    if (transition.getState() != state || transition.getEvent() != event)
-      continue;
-    SmallVector<Attribute> handlers(transition.getHandlers().getValue());
-    if (FlatSymbolRefAttr symbol = transition.getSequenceAttr())
-      llvm::append_range(
-          handlers, zrt::lookup<zrt::SequenceOp>(symbols, transition, symbol)
-                        .getHandlers());
-    for (Attribute symbol : handlers) {
-      Traffic one = countTraffic(
-          zrt::lookup<zrt::HandlerOp>(symbols, transition,
-                                      cast<FlatSymbolRefAttr>(symbol)),
-          tables);
-      total.allReduces += one.allReduces;
-      total.scalarAllReduces += one.scalarAllReduces;
-      total.reduceScatters += one.reduceScatters;
-      total.allGathers += one.allGathers;
-      total.bytesSent += one.bytesSent;
-      total.bytesCopied += one.bytesCopied;
-    }
-  }
-  return total;
-}
 
 /// The state in which the first backward pass is closed.
 static StringRef getClosedState(zrt::ProgramOp program) {
@@ -224,14 +123,19 @@ static void describeStage(const StageProgram &stage, json::Object &object) {
                    {"several_backwards", std::move(several)}};
   object["largest_buffers"] = describeLargest(tables);
   object["warnings"] = json::Array(); // none today; format 1 has the key
-  object["traffic_per_rank"] = json::Object{
-      {"first_backward",
-       countTraffic(program, tables, "first", zrt::Event::accumulate).toJson()},
-      {"each_later_backward",
-       countTraffic(program, tables, "next", zrt::Event::accumulate).toJson()},
-      {"apply",
-       countTraffic(program, tables, getClosedState(program), zrt::Event::apply)
-           .toJson()}};
+  json::Object traffic, collectives, kernels;
+  auto count = [&](StringRef when, StringRef state, zrt::Event event) {
+    Traffic one = countTraffic(program, tables, state, event);
+    traffic[when] = one.toJson();
+    collectives[when] = one.collectivesToJson();
+    kernels[when] = one.kernelsToJson();
+  };
+  count("first_backward", "first", zrt::Event::accumulate);
+  count("each_later_backward", "next", zrt::Event::accumulate);
+  count("apply", getClosedState(program), zrt::Event::apply);
+  object["traffic_per_rank"] = std::move(traffic);
+  object["collectives_per_rank"] = std::move(collectives);
+  object["kernels_per_rank"] = std::move(kernels);
 }
 
 /// `{"axis": "pp", "coordinate": 1}` for each.

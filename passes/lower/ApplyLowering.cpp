@@ -30,7 +30,9 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   bool hasReduceDtype = op.getReduceDtype().has_value();
   // After a wrong hint, a sum in place is an addend of the next reduction. A
   // sum must not travel in the reduce dtype, which would round it again.
-  if (maySumEarly(bucket, op.getAxes()) && !hasReduceDtype) {
+  if (!hasReduceDtype && !isOfSeveral(op.getAxes())) {
+    // The buffer holds the sum already.
+  } else if (maySumEarly(bucket, op.getAxes()) && !hasReduceDtype) {
     bucket.sums.push_back({op.getLoc(), op.getAxesAttr()});
   } else {
     FlatSymbolRefAttr addends =
@@ -60,14 +62,7 @@ LogicalResult StepLowering::lowerAllReduce(AllReduceOp op) {
     slots = program->slots("reduced", {0.0});
     scalars->store(input, {slots, 0});
   }
-  // The sum over one rank is the addend itself, so no call is needed. An axis
-  // that the mesh does not have is an error of the program, and the call stays
-  // so that its verifier reports the axis.
-  bool isOfSeveral =
-      llvm::any_of(op.getAxes().getAsRange<StringAttr>(), [&](StringAttr axis) {
-        return mesh.getAxisSize(axis) != 1;
-      });
-  if (isOfSeveral) {
+  if (isOfSeveral(op.getAxes())) {
     scalars->flush();
     calls->call<zrt::AllReduceScalarsOp>(slots, op.getAxesAttr());
   }

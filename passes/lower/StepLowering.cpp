@@ -25,12 +25,18 @@ static ValueType withoutMicro(Type type) {
 // What the step is made of
 //===----------------------------------------------------------------------===//
 
-/// Whether |op| sums over ranks.
-static bool isReduction(Operation *op) {
-  return isa<AllReduceOp, ReduceScatterOp>(op);
+bool StepLowering::isOfSeveral(ArrayAttr axes) {
+  return llvm::any_of(axes.getAsRange<StringAttr>(), [&](StringAttr axis) {
+    return mesh.getAxisSize(axis) != 1;
+  });
 }
 
 LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
+  auto isReduction = [&](Operation *user) {
+    auto sum = dyn_cast<AllReduceOp>(user);
+    return isa<ReduceScatterOp>(user) ||
+           (sum && (sum.getReduceDtype() || isOfSeveral(sum.getAxes())));
+  };
   Operation *yield = op.getBody().front().getTerminator();
   for (auto [value, sum] :
        llvm::zip_equal(yield->getOperands(), op.getSums())) {

@@ -25,6 +25,10 @@ public:
   mlir::LogicalResult run();
 
 private:
+  /// Whether a sum over |axes| is one of several ranks. The sum of one rank is
+  /// the addend itself. An axis that the mesh does not have is an error of the
+  /// program, and the call stays so that its verifier reports the axis.
+  bool isOfSeveral(mlir::ArrayAttr axes);
   mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
   mlir::LogicalResult readUpdates();
   /// The name of the hyperparameter that a scalar is, in the first optimizer or

@@ -89,6 +89,7 @@ ProofSummary ProvedStep::getSummary() const {
       summary.addends.push_back(
           {int64_t(i), semantics.axes.describe(input.over)});
   summary.allWait = semantics.allMeet();
+  summary.oneBackward = semantics.oneBackward;
   summary.takesUnequal = semantics.takesUnequal;
   prove::AxisSet waitsOver = semantics.meetsOver;
   for (auto &[stages, set] : semantics.meetsOnStages)

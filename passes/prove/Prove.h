@@ -28,6 +28,8 @@ struct ProofSummary {
   /// Inputs of which each rank passes an addend of its own, and the axes over
   /// which addends differ.
   std::vector<std::pair<int64_t, std::string>> addends;
+  /// Whether a step has one backward pass. Otherwise it has any number.
+  bool oneBackward = false;
   /// Whether ranks may make different numbers of backward passes.
   bool takesUnequal = false;
   /// Whether all ranks wait for each other in each backward pass, and the axes

@@ -374,7 +374,7 @@ BREAKS = [
     ("lower", "the host has the scalars of the step before", STEP,
      f"{FLUSH}{COPY_SCALARS}", f"{COPY_SCALARS}{FLUSH}"),
     ("lower", "scalars of several ranks are not reduced", APPLY,
-     "if (isOfSeveral) {", "if (false && isOfSeveral) {"),
+     "if (isOfSeveral(op.getAxes())) {", "if (false) {"),
     ("lower", "gathers are left out", APPLY,
      "calls->call<zrt::AllGatherOp>(buffer, gather.getAxesAttr());",
      "(void)buffer;"),

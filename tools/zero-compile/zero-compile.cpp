@@ -7,8 +7,8 @@
 #include "tools/compiler/Compilation.h"
 #include "tools/driver/Tool.h"
 #include "tools/import/ImportFlags.h"
+#include "tools/plan/PlanTable.h"
 #include "tools/recipe/RecipeFlags.h"
-#include "tools/zero-compile/PlanTable.h"
 #include "tools/zero-compile/WriteStep.h"
 
 #include "llvm/ADT/StringSwitch.h"

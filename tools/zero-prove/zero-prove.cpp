@@ -128,7 +128,8 @@ static int finishJson(zero::Tool &tool, const Answer &outcome, double seconds) {
     const zero::ProofSummary &summary = *outcome.summary;
     object["step"] = summary.step;
     object["ranks"] = summary.ranks;
-    object["accumulation"] = "any number";
+    object["accumulation"] =
+        summary.oneBackward ? llvm::json::Value(1) : "any number";
     object["parameters"] = summary.parameters;
     object["elements"] = summary.elements;
     object["preconditions"] =
@@ -162,7 +163,8 @@ static int finish(zero::Tool &tool, const Answer &outcome, double seconds) {
     os << "pass --against=step.mlir, the step as written, to prove that it is "
           "that step\n";
   os << "\n  ranks            " << summary.ranks << "\n"
-     << "  backward passes  any number\n"
+     << "  backward passes  " << (summary.oneBackward ? "one" : "any number")
+     << "\n"
      << "  parameters       " << summary.parameters << ", "
      << zero::countOf(summary.elements, "element") << "\n";
   if (isCompared) {

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ZERO_TOOLS_ZERO_COMPILE_PLANTABLE_H
-#define ZERO_TOOLS_ZERO_COMPILE_PLANTABLE_H
+#ifndef ZERO_TOOLS_PLAN_PLANTABLE_H
+#define ZERO_TOOLS_PLAN_PLANTABLE_H
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -19,4 +19,4 @@ std::string formatBytes(int64_t bytes);
 
 } // namespace zero
 
-#endif // ZERO_TOOLS_ZERO_COMPILE_PLANTABLE_H
+#endif // ZERO_TOOLS_PLAN_PLANTABLE_H

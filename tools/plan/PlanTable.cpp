@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/zero-compile/PlanTable.h"
+#include "tools/plan/PlanTable.h"
 
 #include "dialect/zero/CountOf.h"
 

@@ -1,0 +1,51 @@
+//===- Explain.h - What a step costs, before it runs ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_ZERO_EXPLAIN_EXPLAIN_H
+#define ZERO_TOOLS_ZERO_EXPLAIN_EXPLAIN_H
+
+#include "passes/pipeline/Pipelines.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace zero {
+
+/// What one rank has, sends and computes. With pipeline stages: the most of
+/// any stage, of each number by itself.
+struct Cost {
+  int64_t deviceBytes = 0, hostBytes = 0; // of all buffers, at any time
+  int64_t sentInBackward = 0;             // in the first backward pass
+  int64_t sentAtApply = 0;
+  int64_t copied = 0; // between device and host, at apply
+  /// What kernels read and write at apply.
+  int64_t deviceTraffic = 0, hostTraffic = 0;
+
+  llvm::json::Object toJson() const;
+};
+
+/// One way to lower a step.
+struct Choice {
+  int stage = 0;
+  std::string offload;
+  /// Why the step cannot be lowered so; empty if it can.
+  std::string reason;
+  llvm::json::Object plan;
+  Cost cost;
+};
+
+/// Lowers a copy of |module| as |options| say. The plan is that of
+/// zero-compile, but for what concerns its code. A step that cannot be lowered
+/// so has a reason.
+Choice explain(mlir::ModuleOp module, const LowerOptions &options);
+
+/// The programs of the ranks of |plan|: one for each pipeline stage.
+std::vector<const llvm::json::Object *>
+getStages(const llvm::json::Object &plan);
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_ZERO_EXPLAIN_EXPLAIN_H

@@ -1,0 +1,66 @@
+//===- Machine.h - How fast a machine moves bytes ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_TOOLS_ZERO_EXPLAIN_MACHINE_H
+#define ZERO_TOOLS_ZERO_EXPLAIN_MACHINE_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/LogicalResult.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zero {
+
+/// What connects up to |ranks| ranks.
+struct Link {
+  int64_t ranks = 0;
+  double latency = 0;   // seconds for each message
+  double bandwidth = 0; // bytes a second that a rank sends
+};
+
+/// Bytes a second are those of one rank.
+struct Machine {
+  std::string name;
+  int64_t deviceBytes = 0;
+  double deviceBandwidth = 0; // of its memory
+  double hostBandwidth = 0;   // its share of the memory of the host
+  double copyBandwidth = 0;   // between both
+  std::vector<Link> links;    // by number of ranks
+
+  /// Seconds of a collective: of the ring algorithm over |ranks| ranks, of
+  /// which each sends |bytes| in |messages| messages. The link is the first
+  /// one that connects so many ranks, or the last one.
+  double getSeconds(int64_t ranks, int64_t messages, int64_t bytes) const;
+};
+
+/// Reads a machine from JSON. |file| is for the message of an error.
+llvm::LogicalResult readMachine(llvm::StringRef text, llvm::StringRef file,
+                                Machine &machine, std::string &message);
+
+/// Where the time of a step goes that is not forward and backward, in seconds
+/// of one rank, if nothing overlaps. With pipeline stages: of the |stage|.
+struct Times {
+  double sendInBackward = 0;
+  double sendAtApply = 0;
+  double copy = 0;
+  double deviceKernels = 0, hostKernels = 0;
+
+  double getTotal() const {
+    return sendInBackward + sendAtApply + copy + deviceKernels + hostKernels;
+  }
+  llvm::json::Object toJson() const;
+};
+
+/// The times of |stage|, which is a plan or one pipeline stage of it, with one
+/// backward pass.
+Times getTimes(const llvm::json::Object &stage, const Machine &machine);
+
+} // namespace zero
+
+#endif // ZERO_TOOLS_ZERO_EXPLAIN_MACHINE_H

@@ -1,0 +1,234 @@
+//===- zero-explain.cpp - What a step costs, before it runs ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/zero/CountOf.h"
+#include "tools/driver/Tool.h"
+#include "tools/plan/PlanTable.h"
+#include "tools/recipe/RecipeFlags.h"
+#include "tools/zero-explain/Print.h"
+
+#include "codegen/host/EmitLibrary.h"
+
+#include "llvm/Support/CommandLine.h"
+
+using namespace mlir;
+using zero::Choice;
+using zero::ExitCode;
+namespace cl = llvm::cl;
+namespace json = llvm::json;
+
+static cl::OptionCategory category("zero-explain options");
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("<step.mlir>"),
+                                  cl::init("-"), cl::cat(category));
+static cl::opt<std::string>
+    machineFlag("machine", cl::value_desc("machine.json"), cl::cat(category),
+                cl::desc("Bandwidths of a machine, for times; "
+                         "examples/machines has two"));
+static zero::OptionText maxBytes{"max-bytes", ""};
+static zero::TextFlag
+    maxBytesFlag(maxBytes, category, "80GiB",
+                 "Memory of a device. The exit code is 1 if the step of "
+                 "--stage and\n--offload needs more");
+static cl::opt<bool> jsonFlag("json", cl::cat(category), cl::ValueDisallowed,
+                              cl::desc("Print the result, or the errors, as "
+                                       "one JSON object"));
+
+namespace {
+/// What there is to explain.
+struct Question {
+  zero::LowerOptions options; // of the choice that is told in full
+  int64_t maxBytes = 0;       // 0: any
+  std::optional<zero::Machine> machine;
+};
+} // namespace
+
+static LogicalResult readQuestion(const zero::LowerSettings &settings,
+                                  Question &question, ExitCode &code,
+                                  std::string &message) {
+  code = ExitCode::usage;
+  if (settings.until.isGiven) {
+    message = "--until has no meaning here: only a scheduled step has a plan; "
+              "leave out --until";
+    return failure();
+  }
+  if (failed(settings.get(question.options, message)))
+    return failure();
+  if (maxBytes.isGiven) {
+    std::optional<int64_t> bytes = zero::parseBytes(maxBytes.text);
+    if (!bytes) {
+      message = "--max-bytes must be a number of bytes, or of KiB, MiB or GiB, "
+                "such as 80GiB; got '" +
+                maxBytes.text + "'";
+      return failure();
+    }
+    question.maxBytes = *bytes;
+  }
+  if (machineFlag.empty())
+    return success();
+  code = ExitCode::environment;
+  auto file = zero::openInput("zero-explain", machineFlag, message);
+  if (!file)
+    return failure();
+  code = ExitCode::failed;
+  if (failed(zero::readMachine(file->getBuffer(),
+                               zero::describeInput(machineFlag),
+                               question.machine.emplace(), message)))
+    return failure();
+  if (!maxBytes.isGiven)
+    question.maxBytes = question.machine->deviceBytes;
+  return success();
+}
+
+/// The plans of all stages, with the state on the device and on the host.
+static std::vector<Choice> explainAll(ModuleOp module,
+                                      const Question &question) {
+  std::vector<Choice> choices;
+  zero::LowerOptions options;
+  options.copyOptionValuesFrom(question.options);
+  for (const char *offload : {"none", "optimizer"})
+    for (int stage : {0, 1, 2}) {
+      options.stage = stage;
+      options.offload = std::string(offload);
+      choices.push_back(zero::explain(module, options));
+    }
+  return choices;
+}
+
+/// What to change where |chosen| needs more memory than there is.
+static std::string describeExcess(const Choice &chosen,
+                                  llvm::ArrayRef<Choice> choices,
+                                  int64_t maxBytes) {
+  std::string text = "step needs " +
+                     zero::formatBytes(chosen.cost.deviceBytes) +
+                     " on the device of a rank, and --max-bytes is " +
+                     zero::formatBytes(maxBytes);
+  const Choice *best = nullptr;
+  for (const Choice &choice : choices)
+    if (choice.reason.empty() && choice.cost.deviceBytes <= maxBytes &&
+        (!best || choice.cost.hostBytes < best->cost.hostBytes))
+      best = &choice;
+  if (!best)
+    return text + "; it fits at no stage: use more ranks, or other axes of the "
+                  "mesh";
+  return text + "; it fits with --stage=" + std::to_string(best->stage) +
+         " --offload=" + best->offload;
+}
+
+static json::Object toJson(const Choice &choice) {
+  json::Object object{{"stage", choice.stage}, {"offload", choice.offload}};
+  if (choice.reason.empty())
+    object["cost"] = choice.cost.toJson();
+  else
+    object["reason"] = choice.reason;
+  return object;
+}
+
+/// Prints what was found, as words or as JSON.
+static int finish(zero::Tool &tool, const Question &question,
+                  llvm::ArrayRef<Choice> choices, const Choice &chosen) {
+  const zero::Machine *machine =
+      question.machine ? &*question.machine : nullptr;
+  std::vector<const json::Object *> stages = zero::getStages(chosen.plan);
+  if (jsonFlag) {
+    json::Array list;
+    for (const Choice &choice : choices)
+      list.push_back(toJson(choice));
+    json::Object result{{"choices", std::move(list)},
+                        {"chosen", toJson(chosen)},
+                        {"plan", json::Object(chosen.plan)}};
+    if (machine) {
+      json::Array times;
+      for (const json::Object *stage : stages)
+        times.push_back(zero::getTimes(*stage, *machine).toJson());
+      result["seconds"] = json::Object{{"machine", machine->name},
+                                       {"stages", std::move(times)}};
+    }
+    return tool.finish(std::move(result));
+  }
+  auto &os = llvm::outs();
+  zero::printChoices(choices, question.maxBytes, os);
+  os << "\n--stage=" << chosen.stage << " --offload=" << chosen.offload << "\n";
+  std::string plan;
+  llvm::raw_string_ostream(plan) << json::Value(json::Object(chosen.plan));
+  zero::printPlanTable(plan, os);
+  for (const json::Object *stage : stages)
+    zero::printDetails(*stage, machine, os);
+  return tool.finish();
+}
+
+/// The text of the step: of a file, or of |recipe| on the mesh of |settings|.
+static std::unique_ptr<llvm::MemoryBuffer>
+openStep(const zero::RecipeFlags &recipe, const zero::LowerSettings &settings,
+         ExitCode &code, std::string &message) {
+  code = ExitCode::environment;
+  if (!recipe.isGiven())
+    return zero::openInput("zero-explain", input, message);
+  code = ExitCode::usage;
+  if (input.getNumOccurrences() > 0) {
+    message = "--parameters and --recipe describe the step, and '" + input +
+              "' has one, too; leave out one of them";
+    return nullptr;
+  }
+  FailureOr<zero::MeshAxes> mesh = settings.getMesh(message);
+  if (failed(mesh))
+    return nullptr;
+  return recipe.write("zero-explain", *mesh, "train", code, message);
+}
+
+int main(int argc, char **argv) {
+  zero::Tool tool("zero-explain", argc, argv);
+  zero::LowerSettings settings;
+  zero::LowerFlags flags(settings, category);
+  zero::StepFlag stepFlag(category);
+  zero::RecipeFlags recipe(category);
+  if (!tool.parse(
+          category,
+          "zero-explain: what a training step costs, before it runs\n\n"
+          "  zero-explain step.mlir --mesh=dp=64 --max-bytes=80GiB\n"
+          "  zero-explain step.mlir --mesh=dp=8 --stage=2 "
+          "--machine=examples/machines/h200-8x.json\n"
+          "  zero-explain --parameters=model.json --recipe=adamw,max_norm=1 "
+          "--mesh=dp=4\n\n"
+          "prints memory and traffic of a rank at all ZeRO stages side by "
+          "side, and those of\n--stage and --offload in full: memory by role, "
+          "collectives by op, group and type,\nand times on a machine. Nothing "
+          "is compiled.\n",
+          jsonFlag))
+    return tool.finish();
+  Question question;
+  ExitCode code;
+  std::string message;
+  if (failed(readQuestion(settings, question, code, message)))
+    return tool.fail(code, message);
+  std::unique_ptr<llvm::MemoryBuffer> text =
+      openStep(recipe, settings, code, message);
+  if (!text)
+    return tool.fail(code, message);
+  std::string file = text->getBufferIdentifier().str();
+  DialectRegistry registry;
+  zero::registerDriverDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  zero::LoadedStep step(context, std::move(text), stepFlag, "explained",
+                        tool.errors);
+  if (!step.getModule())
+    return tool.finish();
+  if (failed(zero::checkLogical(step.getModule(), "explained", file, message)))
+    return tool.fail(ExitCode::failed, message);
+  if (failed(settings.checkMesh(step.getModule(), file, message)))
+    return tool.fail(ExitCode::usage, message);
+  std::vector<Choice> choices = explainAll(step.getModule(), question);
+  const Choice &chosen = *llvm::find_if(choices, [&](const Choice &choice) {
+    return choice.stage == question.options.stage &&
+           choice.offload == question.options.offload.getValue();
+  });
+  if (!chosen.reason.empty())
+    return tool.fail(ExitCode::failed, chosen.reason);
+  if (maxBytes.isGiven && chosen.cost.deviceBytes > question.maxBytes)
+    tool.errors.add(ExitCode::failed,
+                    describeExcess(chosen, choices, question.maxBytes));
+  return finish(tool, question, choices, chosen);
+}
