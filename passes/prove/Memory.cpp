@@ -130,13 +130,14 @@ void Memory::map(llvm::function_ref<Expr(Expr)> function) {
   };
   for (auto &[name, contents] : buffers)
     for (Pieces *pieces : {&contents.own, &contents.other})
-      for (Piece &piece : *pieces)
-        // What arrived is still that under another name.
+      for (Piece &piece : *pieces) {
+        if (oneBackward)
+          apply(piece.element.arrived);
         for (Expr *a :
-             {&piece.element.expr, &piece.element.ran, &piece.element.arrived,
-              &piece.pad.expr, &piece.pad.ran, &piece.pad.arrived,
-              &piece.absent, &piece.absentPad, &piece.expected})
+             {&piece.element.expr, &piece.element.ran, &piece.pad.expr,
+              &piece.pad.ran, &piece.absent, &piece.absentPad, &piece.expected})
           apply(*a);
+      }
   for (auto &[slot, number] : slots)
     apply(number.expr);
 }

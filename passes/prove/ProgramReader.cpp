@@ -401,6 +401,7 @@ std::optional<StepSemantics> ProgramReader::run() {
   Node start;
   start.state = transitions.front().getStateAttr();
   start.memory = idle->getMemory();
+  start.memory.oneBackward = semantics.oneBackward;
   enter(std::move(start), program);
   // An error would repeat on every path that follows. It is reported once.
   while (!pending.empty() && !proof.report.hasErrors()) {

@@ -115,6 +115,9 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     auto handle = std::make_unique<zero_rt_runtime>();
     auto runtime =
         std::make_unique<Runtime>(ranks, rank, std::move(device), given);
+    if (given.trace)
+      ZERO_RT_TRY(
+          Trace::create(given.trace, rank, ranks.size(), runtime->trace));
     ZERO_RT_TRY(ranks.join(rank, timeoutMs, *runtime->device,
                            runtime->communicator, runtime->messenger));
     runtime->memory.use(runtime->communicator->segment());
@@ -150,8 +153,10 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_destroy(zero_rt_runtime *runtime) {
                   "runtime of rank %d still has %lld step%s; destroy %s first",
                   runtime.rank, (long long)runtime.steps, plural(runtime.steps),
                   runtime.steps == 1 ? "it" : "them");
+    zero_rt_status status =
+        runtime.trace ? runtime.trace->finish() : zero_rt_status(ZERO_RT_OK);
     delete &runtime;
-    return zero_rt_status(ZERO_RT_OK);
+    return status;
   };
   return withRuntime("zero_rt_destroy", runtime, destroy);
 }

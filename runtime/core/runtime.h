@@ -10,6 +10,7 @@
 #include "comm/communicator.h"
 #include "core/handle.h"
 #include "core/memory.h"
+#include "core/trace.h"
 #include "zero_rt/library.h"
 
 #include <memory>
@@ -39,6 +40,7 @@ struct Runtime {
   Memory memory{*device, counters};
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<Messenger> messenger;
+  std::unique_ptr<Trace> trace; // null without one
 };
 
 } // namespace zero_rt

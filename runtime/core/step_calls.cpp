@@ -18,6 +18,7 @@
 #include "core/state_entries.h"
 #include "core/status.h"
 #include "core/step.h"
+#include "core/trace.h"
 
 #include <cstdio>
 
@@ -199,6 +200,8 @@ static zero_rt_status create(Runtime *runtime, const zero_rt_library *library,
   ZERO_RT_TRY(judge(reports, runtime->rank));
   step->id = communicator.position();
   ZERO_RT_TRY(guarded("step_create", [&] { return joinGroups(*step); }));
+  if (runtime->trace)
+    handle->calls = &tracedCallTable;
   step->handle = giveOut(std::move(handle), step.get());
   *out_step = step.release();
   return ZERO_RT_OK;

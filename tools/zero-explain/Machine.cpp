@@ -9,6 +9,7 @@
 #include "tools/driver/Nesting.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
 

@@ -157,6 +157,8 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   runtimeOptions.check_promises = options.checks;
   runtimeOptions.find_nonfinite = options.checks;
   runtimeOptions.graphs = options.graphs;
+  runtimeOptions.trace =
+      options.trace.empty() ? nullptr : options.trace.c_str();
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     bool hasOwn = options.connect != nullptr;
     zero_rt_options mine = runtimeOptions;
@@ -176,8 +178,9 @@ CompiledEngine::~CompiledEngine() {
     releaseLent(rank);
     if (rank.step)
       zero_rt_step_destroy(rank.step);
-    if (rank.runtime)
-      zero_rt_destroy(rank.runtime);
+    // Its trace may be incomplete.
+    if (rank.runtime && zero_rt_destroy(rank.runtime))
+      llvm::errs() << std::string("warning: ") + zero_rt_message() + "\n";
     return true;
   });
   for (zero_rt_group *group : groups)

@@ -132,6 +132,7 @@ struct CompiledOptions {
   /// for which it waits for a GPU at every call.
   bool checks = true;
   Arrivals arrivals = Arrivals::backward;
+  std::string trace = {}; // a folder for what each rank does; empty: none
   int64_t timeoutMs = 60000;
   /// What engines of equal steps share, which are compiled once; or null.
   LibraryCache *libraries = nullptr;

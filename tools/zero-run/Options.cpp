@@ -70,6 +70,11 @@ static cl::opt<std::string>
                 cl::cat(category),
                 cl::desc("Threads of each rank (default 1)"));
 static cl::opt<std::string>
+    traceFlag("trace", cl::value_desc("folder"), cl::cat(category),
+              cl::desc("Write what each rank does, call by call, to "
+                       "folder/rank-N.json;\ntools/scripts/trace.py makes one "
+                       "file of all and says where the time goes"));
+static cl::opt<std::string>
     ordersFlag("orders", cl::value_desc("N"), cl::cat(category),
                cl::desc("Also run each step in N legal orders of streams, "
                         "with seeds 1 to N;\neach must give the bits of "
@@ -272,6 +277,12 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     return failure();
   }
 
+  options.trace = traceFlag;
+  if (!options.trace.empty() && options.engine == EngineKind::interpreter) {
+    message = "--trace is of a compiled step, and --engine=interpreter "
+              "interprets it; leave out one of them";
+    return failure();
+  }
   options.measures = measureFlag;
   options.leavesOut = absentFlag;
   if (againstFlag == "none")

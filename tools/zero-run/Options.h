@@ -38,6 +38,7 @@ struct RunOptions {
   /// Empty: 0.01 each, or a share of its own for each rank.
   std::vector<double> inputs;
   int64_t threads = 1;
+  std::string trace; // a folder; empty: none
   /// Orders of streams that the interpreter runs each step in; 0: none.
   int64_t orders = 0;
   std::vector<int> gpus; // that kernels run on; none: the processor

@@ -142,6 +142,7 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     CompiledOptions compiled;
     compiled.cpu = options.cpu;
     compiled.threads = options.threads;
+    compiled.trace = options.trace;
     compiled.arrivals = options.arrivals;
     compiled.gpus = options.gpus;
     run.engine = createCompiledEngine(scheduled, run.ranks, run.parameters,
