@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import reference
 import torch
@@ -40,6 +42,22 @@ def test_a_gradient_on_one_rank_only(workers: Workers, zero: int) -> None:
     """The other rank has zeros in the mean."""
     case = Case("mlp", torch.bfloat16, 2, zero, is_uneven=True)
     assert reference.check(workers.run(train, case), case.max_norm) > 0
+
+
+@pytest.mark.parametrize("zero", [0, 1])
+def test_one_backward(workers: Workers, zero: int) -> None:
+    """Gradients in bfloat16 stay as they arrive, and the bits are those of any number."""
+    case = Case("gpt", torch.bfloat16, 1, zero)
+    records = workers.run(train, dataclasses.replace(case, one_backward=True))
+    assert reference.check(records, case.max_norm) > 0
+    for mine, other in zip(records, workers.run(train, case), strict=True):
+        for a, b in zip(mine.parameters, other.parameters, strict=True):
+            assert all(torch.equal(a[name], b[name]) for name in b)
+
+
+def test_one_backward_alone() -> None:
+    case = Case("mlp", torch.bfloat16, 1, zero=1, one_backward=True)
+    assert reference.check([train(case)], case.max_norm) > 0
 
 
 def test_three_ranks(three_workers: Workers) -> None:

@@ -150,6 +150,17 @@ def test_step_without_a_backward_pass() -> None:
     step_once(model, optimizer)
 
 
+def test_a_second_backward_pass_of_a_step_of_one() -> None:
+    model = make()
+    optimizer = zo.AdamW(model, one_backward=True)
+    step_once(model, optimizer)
+    model(torch.ones(1, 3)).sum().backward()
+    with pytest.raises(ZeroOptError, match="a second backward pass since the last step"):
+        model(torch.ones(1, 3)).sum().backward()
+    optimizer.zero_grad()
+    step_once(model, optimizer)
+
+
 def test_groups_are_fixed() -> None:
     optimizer = zo.SGD(make())
     with pytest.raises(

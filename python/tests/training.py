@@ -24,6 +24,7 @@ class Case:
     max_norm: float | None = 0.5
     # Whether rank 0 alone uses the adapter.
     is_uneven: bool = False
+    one_backward: bool = False
 
 
 @dataclasses.dataclass
@@ -72,7 +73,9 @@ def train(case: Case) -> Recorded:
     # Rank 0's parameters count, whatever the others begin with.
     model = make_model(case.model, case.dtype, seed=get_rank())
     groups = list_groups(model)
-    optimizer = zo.AdamW(groups, zero=case.zero, max_norm=case.max_norm)
+    optimizer = zo.AdamW(
+        groups, zero=case.zero, max_norm=case.max_norm, one_backward=case.one_backward
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
     record = Recorded(_copy(model), [], [], [], [], [], False)
     arrived: list[dict[str, torch.Tensor]] = []

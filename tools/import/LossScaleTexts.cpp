@@ -14,11 +14,6 @@
 using namespace zero;
 using llvm::StringRef;
 
-/// examples/loss_scales/deepspeed.mlir, which has DeepSpeed's defaults.
-static constexpr llvm::StringLiteral kRule =
-#include "LossScale.inc"
-    ;
-
 std::string zero::writeStaticLossScale(double scale) {
   return "zero.loss_scale @loss_scale counters [scale = " + formatReal(scale) +
          "] {\n^update(%overflow: i1, %scale: f64):\n"
@@ -34,7 +29,8 @@ static void replace(std::string &text, StringRef before, StringRef now) {
 }
 
 std::string zero::writeDynamicLossScale(const DynamicLossScale &rule) {
-  std::string text = kRule.str();
+  // It has DeepSpeed's defaults.
+  std::string text = getLossScaleText("deepspeed");
   text.erase(0, text.find("zero.loss_scale"));
   std::string hysteresis = formatReal(rule.hysteresis);
   auto setConstant = [&](StringRef name, StringRef before, StringRef now) {

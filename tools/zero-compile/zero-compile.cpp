@@ -6,9 +6,8 @@
 
 #include "tools/compiler/Compilation.h"
 #include "tools/driver/Tool.h"
-#include "tools/import/ImportFlags.h"
+#include "tools/import/StepSource.h"
 #include "tools/plan/PlanTable.h"
-#include "tools/recipe/RecipeFlags.h"
 #include "tools/zero-compile/WriteStep.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -23,8 +22,6 @@ namespace cl = llvm::cl;
 
 static cl::OptionCategory category("zero-compile options");
 
-static cl::opt<std::string> input(cl::Positional, cl::desc("<step.mlir>"),
-                                  cl::init("-"), cl::cat(category));
 static cl::opt<std::string>
     output("o", cl::value_desc("folder"), cl::init("."), cl::cat(category),
            cl::desc("Folder of libNAME.so, NAME.h and NAME.plan.json"));
@@ -122,61 +119,6 @@ static LogicalResult readOptions(const zero::CompileSettings &settings,
   return failure();
 }
 
-/// Imports the step of |imports|. Options that the command line does not have
-/// are those of the configuration.
-static std::unique_ptr<llvm::MemoryBuffer>
-importStep(const zero::ImportFlags &imports, const zero::RecipeFlags &recipe,
-           zero::CompileSettings &settings, zero::Errors &errors) {
-  std::string message;
-  if (recipe.isGiven() || input.getNumOccurrences() > 0) {
-    errors.add(ExitCode::usage,
-               "--import-deepspeed describes the step, and so " +
-                   llvm::Twine(recipe.isGiven() ? "do --parameters and --recipe"
-                                                : "does '" + input + "'") +
-                   "; leave out one of them");
-    return nullptr;
-  }
-  std::optional<zero::MeshAxes> mesh;
-  if (settings.mesh.isGiven) {
-    FailureOr<zero::MeshAxes> axes = settings.getMesh(message);
-    if (failed(axes)) {
-      errors.add(ExitCode::usage, message);
-      return nullptr;
-    }
-    mesh = *axes;
-  }
-  zero::ImportedStep step;
-  if (failed(imports.import("zero-compile", std::move(mesh),
-                            settings.getRecipeName(), step, errors)))
-    return nullptr;
-  for (const auto &[option, value] : step.getOptions())
-    for (zero::OptionText *own : {&settings.mesh, &settings.stage,
-                                  &settings.offload, &settings.bucketBytes})
-      if (own->name == option && !own->isGiven)
-        own->text = value;
-  return std::move(step.text);
-}
-
-/// The text of the step: of a file, or of |recipe| on the mesh of |settings|.
-static std::unique_ptr<llvm::MemoryBuffer>
-openStep(const zero::RecipeFlags &recipe, const zero::CompileSettings &settings,
-         ExitCode &code, std::string &message) {
-  code = ExitCode::environment;
-  if (!recipe.isGiven())
-    return zero::openInput("zero-compile", input, message);
-  code = ExitCode::usage;
-  if (input.getNumOccurrences() > 0) {
-    message = "--parameters and --recipe describe the step, and '" + input +
-              "' has one, too; leave out one of them";
-    return nullptr;
-  }
-  FailureOr<zero::MeshAxes> mesh = settings.getMesh(message);
-  if (failed(mesh))
-    return nullptr;
-  return recipe.write("zero-compile", *mesh, settings.getRecipeName(), code,
-                      message);
-}
-
 /// Prints what was written, as words or as JSON.
 static int finish(zero::Tool &tool, StringRef name,
                   const zero::WrittenStep &written, double seconds,
@@ -207,8 +149,7 @@ int main(int argc, char **argv) {
   CompileFlags flags(settings);
   zero::StepFlag stepFlag(category);
   zero::AgainstFlag against(category);
-  zero::RecipeFlags recipe(category);
-  zero::ImportFlags imports(category);
+  zero::StepSource source("zero-compile", category);
   if (!tool.parse(
           category,
           "zero-compile: compiles the update of a training step to a shared "
@@ -238,19 +179,13 @@ int main(int argc, char **argv) {
   settings.isProved = !noProve;
   std::string message;
   Wanted wanted;
-  std::unique_ptr<llvm::MemoryBuffer> text;
-  if (imports.isGiven()) {
-    text = importStep(imports, recipe, settings, tool.errors);
-    if (!text)
-      return tool.finish();
-  } else if (failed(imports.checkNone(message))) {
-    return tool.fail(ExitCode::usage, message);
-  }
+  if (failed(source.import(settings, settings.getRecipeName(), tool.errors)))
+    return tool.finish();
   if (failed(readOptions(settings, wanted, message)))
     return tool.fail(ExitCode::usage, message);
   ExitCode code;
-  if (!text)
-    text = openStep(recipe, settings, code, message);
+  std::unique_ptr<llvm::MemoryBuffer> text =
+      source.open(settings, settings.getRecipeName(), code, message);
   if (!text)
     return tool.fail(code, message);
   std::unique_ptr<llvm::MemoryBuffer> reference;

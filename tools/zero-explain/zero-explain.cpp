@@ -6,8 +6,8 @@
 
 #include "dialect/zero/CountOf.h"
 #include "tools/driver/Tool.h"
+#include "tools/import/StepSource.h"
 #include "tools/plan/PlanTable.h"
-#include "tools/recipe/RecipeFlags.h"
 #include "tools/zero-explain/Print.h"
 
 #include "codegen/host/EmitLibrary.h"
@@ -22,8 +22,6 @@ namespace json = llvm::json;
 
 static cl::OptionCategory category("zero-explain options");
 
-static cl::opt<std::string> input(cl::Positional, cl::desc("<step.mlir>"),
-                                  cl::init("-"), cl::cat(category));
 static cl::opt<std::string>
     machineFlag("machine", cl::value_desc("machine.json"), cl::cat(category),
                 cl::desc("Bandwidths of a machine, for times; "
@@ -160,31 +158,12 @@ static int finish(zero::Tool &tool, const Question &question,
   return tool.finish();
 }
 
-/// The text of the step: of a file, or of |recipe| on the mesh of |settings|.
-static std::unique_ptr<llvm::MemoryBuffer>
-openStep(const zero::RecipeFlags &recipe, const zero::LowerSettings &settings,
-         ExitCode &code, std::string &message) {
-  code = ExitCode::environment;
-  if (!recipe.isGiven())
-    return zero::openInput("zero-explain", input, message);
-  code = ExitCode::usage;
-  if (input.getNumOccurrences() > 0) {
-    message = "--parameters and --recipe describe the step, and '" + input +
-              "' has one, too; leave out one of them";
-    return nullptr;
-  }
-  FailureOr<zero::MeshAxes> mesh = settings.getMesh(message);
-  if (failed(mesh))
-    return nullptr;
-  return recipe.write("zero-explain", *mesh, "train", code, message);
-}
-
 int main(int argc, char **argv) {
   zero::Tool tool("zero-explain", argc, argv);
   zero::LowerSettings settings;
   zero::LowerFlags flags(settings, category);
   zero::StepFlag stepFlag(category);
-  zero::RecipeFlags recipe(category);
+  zero::StepSource source("zero-explain", category);
   if (!tool.parse(
           category,
           "zero-explain: what a training step costs, before it runs\n\n"
@@ -192,7 +171,9 @@ int main(int argc, char **argv) {
           "  zero-explain step.mlir --mesh=dp=8 --stage=2 "
           "--machine=examples/machines/h200-8x.json\n"
           "  zero-explain --parameters=model.json --recipe=adamw,max_norm=1 "
-          "--mesh=dp=4\n\n"
+          "--mesh=dp=4\n"
+          "  zero-explain --import-deepspeed=ds_config.json --model=config.json "
+          "--mesh=dp=64\n\n"
           "prints memory and traffic of a rank at all ZeRO stages side by "
           "side, and those of\n--stage and --offload in full: memory by role, "
           "collectives by op, group and type,\nand times on a machine. Nothing "
@@ -202,10 +183,12 @@ int main(int argc, char **argv) {
   Question question;
   ExitCode code;
   std::string message;
+  if (failed(source.import(settings, "train", tool.errors)))
+    return tool.finish();
   if (failed(readQuestion(settings, question, code, message)))
     return tool.fail(code, message);
   std::unique_ptr<llvm::MemoryBuffer> text =
-      openStep(recipe, settings, code, message);
+      source.open(settings, "train", code, message);
   if (!text)
     return tool.fail(code, message);
   std::string file = text->getBufferIdentifier().str();

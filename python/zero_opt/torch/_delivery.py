@@ -60,6 +60,7 @@ class Delivery:
         # Whether losses have to be scaled, and whether one was since the last step.
         self.needs_scale = False
         self.is_scaled = False
+        self.takes_one_pass = False
         self.hint = _abi.HINT_UNKNOWN
 
     def make_hook(self, entry: Trained) -> Callable[[torch.Tensor], None]:
@@ -140,6 +141,11 @@ class Delivery:
             raise ZeroOptError(
                 "backward() of a loss that is not scaled, and the optimizer has a loss "
                 "scale; call optimizer.scale(loss).backward()"
+            )
+        if self.passes and self.takes_one_pass:
+            raise ZeroOptError(
+                "a second backward pass since the last step(), and the optimizer was created "
+                "with one_backward=True; call step() after each, or leave one_backward out"
             )
         new = self._before_pass(self.passes == 0)
         if self.passes:

@@ -95,6 +95,7 @@ def describe_step(
     trained: list[Listed],
     has_max_norm: bool,
     loss_scale: LossScale,
+    one_backward: bool,
     ranks: int,
     stage: int,
 ) -> compiler.StepDescription:
@@ -103,6 +104,8 @@ def describe_step(
     text = f"{recipe.name},loss_divided"
     if has_max_norm:
         text += ",max_norm=@max_norm"
+    if one_backward:
+        text += ",one_backward"
     if loss_scale is not None:
         rule = "torch" if loss_scale == "dynamic" else repr(float(loss_scale))
         text += f",loss_scale={rule}"

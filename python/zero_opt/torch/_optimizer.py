@@ -48,6 +48,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         *,
         max_norm: float | None = None,
         loss_scale: LossScale = None,
+        one_backward: bool = False,
         zero: int = 1,
         process_group: Any = None,
         timeout: float = 1800.0,
@@ -78,7 +79,13 @@ class CompiledOptimizer(torch.optim.Optimizer):
         named = list_trained(groups)
         self._trained_groups = sorted({number for number, _, _ in named})
         description = describe_step(
-            self.recipe, named, max_norm is not None, loss_scale, ranks.size, zero
+            self.recipe,
+            named,
+            max_norm is not None,
+            loss_scale,
+            one_backward,
+            ranks.size,
+            zero,
         )
         library = _ranks.compile_together(description, ranks)
         self._step = _ranks.open_step(
@@ -92,6 +99,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
             )
         self._place(named, model, ranks)
         self._delivery.needs_scale = loss_scale is not None
+        self._delivery.takes_one_pass = one_backward
 
     def _place(
         self,

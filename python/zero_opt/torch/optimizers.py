@@ -5,6 +5,9 @@ max_norm: clips gradients to this norm, as torch.nn.utils.clip_grad_norm_ does. 
     is that of the gradients of all ranks. None clips nothing.
 loss_scale: "dynamic", the rule of torch.amp.GradScaler, or a number. Losses are scaled by
     `optimizer.scale(loss).backward()`. float16 needs it.
+one_backward: there is one backward pass in each step. A second one is an error. Gradients
+    in bfloat16 or float16 then stay and travel as they arrive: half the bytes, the same
+    bits.
 zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state over the
     ranks, and 2 divides the summed gradients, too.
 process_group: the ranks that step together; None is torch's default group.
@@ -71,7 +74,7 @@ class AdamW(CompiledOptimizer):
         if form not in (None, "torch"):
             raise ZeroOptError(f"form is 'torch' or None, got {form!r}")
         if form:
-            self.recipe = Recipe("adamw_torch", _ADAM)
+            self.recipe = Recipe("adamw_torch", _ADAM, _MOMENTS, torch.optim.AdamW)
         super().__init__(params, _defaults(lr, weight_decay, betas=betas, eps=eps), **step)
 
 
