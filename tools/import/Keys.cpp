@@ -17,8 +17,8 @@ namespace json = llvm::json;
 static constexpr ConfigKey kKeys[] = {
 #define ZERO_KEY(PATH, KIND, FATE, DEFAULT, FILLER, EXAMPLE, WHAT)             \
   {PATH, KeyKind::KIND, KeyFate::FATE, DEFAULT, FILLER, EXAMPLE, WHAT},
-#include "tools/import/Keys.def"
-#include "tools/import/KeysOfParts.def"
+#include "tools/import/Keys.inc"
+#include "tools/import/KeysOfParts.inc"
 #undef ZERO_KEY
 };
 

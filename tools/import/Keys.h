@@ -17,7 +17,7 @@ namespace zero {
 enum class KeyKind { boolean, integer, number, string, list, any };
 enum class KeyFate { honoured, ignored, dead, refused };
 
-/// A row of Keys.def, which explains the columns.
+/// A row of Keys.inc, which explains the columns.
 struct ConfigKey {
   llvm::StringLiteral path;
   KeyKind kind;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/import/Lint.h"
+#include "tools/import/Precision.h"
 
 using namespace zero;
 using llvm::StringRef;
@@ -19,7 +20,7 @@ LintContext::LintContext(const json::Object &root,
     : reader(root, config, errors), numRanks(numRanks) {
   stage = reader.getInteger("zero_optimization.stage").value_or(0);
   isHalf = isOn("fp16.enabled");
-  isBrain = isOn("bf16.enabled") || isOn("bfloat16.enabled");
+  isBrain = isOn(getBrainKey("enabled")) || isOn("bfloat16.enabled");
   StringRef device =
       reader.getString("zero_optimization.offload_optimizer.device")
           .value_or("none");

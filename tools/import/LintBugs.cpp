@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/import/Lint.h"
+#include "tools/import/Precision.h"
 
 using namespace zero;
 using llvm::StringRef;
@@ -18,7 +19,8 @@ using llvm::StringRef;
 namespace {
 struct KnownBug {
   bool (*applies)(const LintContext &);
-  llvm::StringLiteral key, what, remedy, reference;
+  llvm::StringLiteral key; // empty: the switch of bfloat16
+  llvm::StringLiteral what, remedy, reference;
 };
 } // namespace
 
@@ -27,8 +29,8 @@ static bool isAccumulated(const LintContext &context) {
   return context.config.accumulation.value_or(2) > 1;
 }
 
-/// Whether DeepSpeed takes BF16_Optimizer.
-static bool isBf16Optimizer(const LintContext &context) {
+/// Whether DeepSpeed takes its optimizer for bfloat16 with sums in f32.
+static bool takesBrainOptimizer(const LintContext &context) {
   return context.isBrain && context.stage == 1 && !context.isOffloaded &&
          context.reader.getString("data_types.grad_accum_dtype") ==
              StringRef("fp32");
@@ -57,14 +59,16 @@ static const KnownBug kBugs[] = {
      "from 2024-09-26 to 2026-04-11",
      "update DeepSpeed", "DeepSpeed #6550, #7967"},
     {[](const LintContext &c) {
-       return isBf16Optimizer(c) && isAccumulated(c);
+       return takesBrainOptimizer(c) && isAccumulated(c);
      },
      "data_types.grad_accum_dtype",
-     "chooses BF16_Optimizer, which adds the last micro-batch after the "
+     "chooses an optimizer of its own, which adds the last micro-batch after "
+     "the "
      "gradients are reduced: from 2025-11-19 until the fix",
      "update DeepSpeed, or write zero_optimization.stage 2", "DeepSpeed #7985"},
-    {isBf16Optimizer, "data_types.grad_accum_dtype",
-     "chooses BF16_Optimizer, which aborts where all gradients are zero",
+    {takesBrainOptimizer, "data_types.grad_accum_dtype",
+     "chooses an optimizer of its own, which aborts where all gradients are "
+     "zero",
      "write zero_optimization.stage 2", "DeepSpeed #5223"},
     {[](const LintContext &c) { return c.stage == 2; },
      "zero_optimization.stage",
@@ -77,18 +81,15 @@ static const KnownBug kBugs[] = {
      "has wrong gradients where a module is used twice in a step, on two ranks "
      "and more: to 0.19.3",
      "update DeepSpeed", "DeepSpeed #8224"},
-    {[](const LintContext &c) { return c.isBrain && c.stage == 0; },
-     "bf16.enabled",
+    {[](const LintContext &c) { return c.isBrain && c.stage == 0; }, "",
      "at stage 0 reduced another buffer than the one with the gradients: "
      "before the fix of 2024",
      "update DeepSpeed", "DeepSpeed #5154, #5170"},
-    {[](const LintContext &c) { return c.isBrain && c.stage == 0; },
-     "bf16.enabled",
+    {[](const LintContext &c) { return c.isBrain && c.stage == 0; }, "",
      "at stage 0 divided gradients by 65536, and never zeroed them: before the "
      "fix of 2026",
      "update DeepSpeed", "DeepSpeed #7837, #7839"},
-    {[](const LintContext &c) { return c.isBrain && c.stage == 0; },
-     "bf16.enabled",
+    {[](const LintContext &c) { return c.isBrain && c.stage == 0; }, "",
      "at stage 0 saved no state of the optimizer: before the "
      "fix of 2026",
      "update DeepSpeed", "DeepSpeed #7786"},
@@ -150,6 +151,7 @@ static const KnownBug kBugs[] = {
 void zero::lintBugs(LintContext &context) {
   for (const KnownBug &bug : kBugs)
     if (bug.applies(context))
-      context.add(Severity::warning, bug.key, bug.what, bug.remedy,
-                  bug.reference);
+      context.add(Severity::warning,
+                  bug.key.empty() ? getBrainKey("enabled") : bug.key.str(),
+                  bug.what, bug.remedy, bug.reference);
 }

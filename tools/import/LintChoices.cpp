@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/import/Lint.h"
+#include "tools/import/Precision.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -93,7 +94,8 @@ static void lintFactors(LintContext &context) {
 void zero::lintContradictions(LintContext &context) {
   if (context.isHalf && context.isBrain)
     context.add(Severity::error, "fp16.enabled",
-                "is true, and so is bf16.enabled: DeepSpeed fails",
+                "is true, and so is " + getBrainKey("enabled") +
+                    ": DeepSpeed fails",
                 "keep one of them");
   lintOptimizer(context);
   lintScheduler(context);
@@ -101,7 +103,7 @@ void zero::lintContradictions(LintContext &context) {
   StringRef sum =
       context.reader.getString("data_types.grad_accum_dtype").value_or("");
   bool isSame = sum.empty() || (context.isHalf && sum == "fp16") ||
-                (context.isBrain && sum == "bf16") ||
+                (context.isBrain && sum == getBrainType()) ||
                 (!context.isHalf && !context.isBrain && sum == "fp32");
   if (context.stage == 0 && !isSame)
     context.add(Severity::error, "data_types.grad_accum_dtype",
@@ -121,23 +123,22 @@ void zero::lintDefaults(LintContext &context) {
                 "and were not clipped before",
                 "write gradient_clipping 1.0, or 0 for no clip",
                 "DeepSpeed #8068");
-  if (context.isBrain && context.stage > 0 &&
-      !context.has("bf16.check_grad_overflow"))
-    context.add(Severity::warning, "bf16.check_grad_overflow",
+  std::string check = getBrainKey("check_grad_overflow");
+  StringRef type = context.isBrain ? getBrainType() : "fp16";
+  if (context.isBrain && context.stage > 0 && !context.has(check))
+    context.add(Severity::warning, check,
                 "is left out: a step with an infinite gradient is skipped "
                 "since 2026-06, and was applied before",
-                "write bf16.check_grad_overflow true", "DeepSpeed #8035");
+                "write " + check + " true", "DeepSpeed #8035");
   if ((context.isBrain || context.isHalf) &&
       !context.has("data_types.grad_accum_dtype"))
     context.add(Severity::note, "data_types.grad_accum_dtype",
-                "is left out: gradients of micro-batches are added in " +
-                    Twine(context.isBrain ? "bf16" : "fp16") +
+                "is left out: gradients of micro-batches are added in " + type +
                     ", so small ones vanish beside large ones",
                 "write \"fp32\", which needs stage 1 or more");
   if ((context.isBrain || context.isHalf) &&
       !context.has("communication_data_type"))
     context.add(Severity::note, "communication_data_type",
-                "is left out: gradients of ranks are added in " +
-                    Twine(context.isBrain ? "bf16" : "fp16"),
+                "is left out: gradients of ranks are added in " + type,
                 "write \"fp32\" for exact sums and twice the bytes");
 }

@@ -6,6 +6,7 @@
 
 #include "tools/import/Keys.h"
 #include "tools/import/Lint.h"
+#include "tools/import/Precision.h"
 
 #include <map>
 
@@ -123,9 +124,10 @@ void zero::lintUnread(LintContext &context) {
   if (context.has("fp16") && !context.isHalf &&
       !context.reader.isAuto("fp16.enabled"))
     lintBlock(context, "fp16", "fp16.enabled is false");
-  if (context.has("bf16") && !context.isBrain &&
-      !context.reader.isAuto("bf16.enabled"))
-    lintBlock(context, "bf16", "bf16.enabled is false");
+  std::string brain = getBrainKey("enabled");
+  if (context.has(getBrainType()) && !context.isBrain &&
+      !context.reader.isAuto(brain))
+    lintBlock(context, getBrainType(), brain + " is false");
   lintLossScale(context);
   lintStages(context);
   if (context.has("zero_optimization.cpu_offload"))

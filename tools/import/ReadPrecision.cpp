@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/import/Config.h"
+#include "tools/import/Precision.h"
 #include "tools/import/RuleTexts.h"
 
 #include <cmath>
@@ -67,18 +68,10 @@ static std::optional<StringRef> readType(ConfigReader &reader, StringRef key) {
   std::optional<StringRef> text = reader.getString(key);
   if (!text)
     return std::nullopt;
-  StringRef name = *text;
-  for (auto [theirs, ours] : {std::pair<StringRef, StringRef>{"fp32", "f32"},
-                              {"float32", "f32"},
-                              {"fp16", "f16"},
-                              {"float16", "f16"},
-                              {"half", "f16"},
-                              {"bf16", "bf16"},
-                              {"bfloat16", "bf16"},
-                              {"bfp16", "bf16"}})
-    if (name == theirs)
-      return ours;
-  reader.fail(key, "expected fp32, fp16 or bf16");
+  StringRef type = findConfigType(*text);
+  if (!type.empty() && type != "f64")
+    return type;
+  reader.fail(key, "expected fp32, fp16 or " + getBrainType());
   return std::nullopt;
 }
 
@@ -114,34 +107,36 @@ static void readSumTypes(ConfigReader &reader) {
 void zero::readPrecision(ConfigReader &reader) {
   ImportedConfig &config = reader.config;
   bool isHalf = isEnabled(reader, "fp16.enabled");
-  StringRef bf16 =
-      reader.find("bfloat16.enabled") ? "bfloat16.enabled" : "bf16.enabled";
-  bool isBrain = isEnabled(reader, bf16);
+  std::string brain = reader.find("bfloat16.enabled") ? "bfloat16.enabled"
+                                                      : getBrainKey("enabled");
+  bool isBrain = isEnabled(reader, brain);
   if (isHalf && isBrain)
     return reader.fail("fp16.enabled",
-                       "and " + bf16 + " is true; keep one of them");
+                       "and " + brain + " is true; keep one of them");
   if (!isHalf && !isBrain)
-    for (StringRef key : {StringRef("fp16.enabled"), bf16})
+    for (StringRef key : {StringRef("fp16.enabled"), StringRef(brain)})
       if (reader.isAuto(key))
         return reader.fail(
             key, "which Hugging Face's Trainer replaces by its arguments; add "
-                 "--set=bf16.enabled=true, --set=fp16.enabled=true or "
                  "--set=" +
-                     key + "=false");
+                     getBrainKey("enabled=true") +
+                     ", --set=fp16.enabled=true or --set=" + key + "=false");
   if (isHalf) {
-    config.dtype = "f16";
-    reader.decide("fp16.enabled", "parameters and gradients in f16");
+    config.dtype = getHalfType().str();
+    reader.decide("fp16.enabled",
+                  "parameters and gradients in " + config.dtype);
     readLossScale(reader);
   } else if (isBrain) {
-    config.dtype = "bf16";
-    reader.decide(bf16, "parameters and gradients in bf16");
-    bool isChecked = reader.getBool("bf16.check_grad_overflow").value_or(true);
+    config.dtype = getBrainType().str();
+    reader.decide(brain, "parameters and gradients in " + config.dtype);
+    std::string check = getBrainKey("check_grad_overflow");
+    bool isChecked = reader.getBool(check).value_or(true);
     config.recipe.nonfinite = isChecked ? "skip" : "apply";
-    reader.decide("bf16.check_grad_overflow",
-                  isChecked ? "a step with a gradient that is not finite is "
-                              "skipped"
-                            : "a step with a gradient that is not finite is "
-                              "applied");
+    reader.decide(check, isChecked
+                             ? "a step with a gradient that is not finite is "
+                               "skipped"
+                             : "a step with a gradient that is not finite is "
+                               "applied");
   } else {
     reader.decide("fp16.enabled", "parameters and gradients in f32");
   }
