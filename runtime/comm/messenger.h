@@ -25,10 +25,10 @@ namespace zero_rt {
 struct MessageName {
   uint64_t step = 0;
   int64_t window = 0; // the number of earlier applies and discards of the step
-  int32_t activation = 0;
-  bool isGradient = false; // of the activation, sent the other way
-  bool isHeader = false;   // the extents, which are sent before the tensor
   int64_t microBatch = 0;
+  int32_t activation = 0;
+  int16_t isGradient = 0; // 1: of the activation, sent the other way
+  int16_t isHeader = 0;   // 1: the extents, which are sent before the tensor
 
   auto key() const {
     return std::tie(step, window, activation, isGradient, isHeader, microBatch);

@@ -11,6 +11,7 @@
 #include "device/host/copy.h"
 
 #include <algorithm>
+#include <tuple>
 
 using namespace zero_rt;
 
@@ -68,15 +69,10 @@ zero_rt_status ProcessCommunicator::awaitReaders(const Tag &tag, Place place,
                                                  int64_t offset) {
   ZERO_RT_TRY(checkUnrevoked(tag));
   std::vector<char> marks(members.size());
-  Transfers transfers(*link);
-  for (size_t m = 0; m < members.size(); ++m) {
-    if (peers[m].*place)
-      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, &mark, 1));
-    if (isRead(m, offset))
-      ZERO_RT_TRY(
-          transfers.receive(members[m], CollectiveChannel, &marks[m], 1));
-  }
-  return finish(tag, transfers);
+  for (size_t m = 0; m < members.size(); ++m)
+    pieces[m] = {&mark, peers[m].*place != nullptr, &marks[m],
+                 isRead(m, offset)};
+  return trade(tag);
 }
 
 /// Whether two members exchange payload as messages.
@@ -109,6 +105,8 @@ zero_rt_status ProcessCommunicator::sum(const Tag &tag, Program &program,
       pieces[m] = {elementAt(src, tag.dtype, theirs.begin),
                    theirs.size() * size, nullptr, own.size() * size};
     }
+    if (begin)
+      dropReadPieces();
     ZERO_RT_TRY(begin ? trade(tag) : meet(tag, source, result));
     if (begin == 0 && !hasMessages()) {
       chunk = longest;
@@ -138,9 +136,11 @@ void ProcessCommunicator::setSlices(const Tag &tag, int32_t dtype, void *data) {
   }
 }
 
-/// Copies the slices of |data| of the members whose |place| this rank reads.
-void ProcessCommunicator::readSlices(const Tag &tag, int32_t dtype, void *data,
-                                     Place place) {
+/// Copies the slices of |data| of the members whose |place| this rank reads,
+/// and waits for those that read its buffer at |offset|.
+zero_rt_status ProcessCommunicator::readSlices(const Tag &tag, int32_t dtype,
+                                               void *data, Place place,
+                                               int64_t offset) {
   for (size_t m = 0; m < members.size(); ++m) {
     Range theirs = slice(tag, m);
     if (peers[m].*place)
@@ -148,6 +148,7 @@ void ProcessCommunicator::readSlices(const Tag &tag, int32_t dtype, void *data,
                  elementAt(peers[m].*place, dtype, theirs.begin),
                  theirs.size() * elementSize(dtype));
   }
+  return awaitReaders(tag, place, offset);
 }
 
 /// Fills the slices of |data| that other ranks have summed. A sum is complete
@@ -155,26 +156,16 @@ void ProcessCommunicator::readSlices(const Tag &tag, int32_t dtype, void *data,
 zero_rt_status ProcessCommunicator::gatherSums(const Tag &tag, void *data) {
   setSlices(tag, tag.sumType, data);
   std::vector<char> marks(members.size());
-  Transfers transfers(*link);
   for (size_t m = 0; m < members.size(); ++m) {
-    if (m == index)
-      continue;
-    const Piece &piece = pieces[m];
-    if (peers[m].result)
-      ZERO_RT_TRY(
-          transfers.receive(members[m], CollectiveChannel, &marks[m], 1));
-    else
-      ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
-                                    piece.received, piece.bytesReceived));
+    Piece &piece = pieces[m];
     if (isRead(m, mine.result))
-      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, &mark, 1));
-    else
-      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, piece.sent,
-                                 piece.bytesSent));
+      std::tie(piece.sent, piece.bytesSent) = std::make_tuple(&mark, 1);
+    if (peers[m].result)
+      std::tie(piece.received, piece.bytesReceived) =
+          std::make_tuple(&marks[m], 1);
   }
-  ZERO_RT_TRY(finish(tag, transfers));
-  readSlices(tag, tag.sumType, data, &Peer::result);
-  return awaitReaders(tag, &Peer::result, mine.result);
+  ZERO_RT_TRY(trade(tag));
+  return readSlices(tag, tag.sumType, data, &Peer::result, mine.result);
 }
 
 zero_rt_status ProcessCommunicator::allReduce(const Tag &tag, Program &program,
@@ -217,9 +208,9 @@ zero_rt_status ProcessCommunicator::allGather(const Tag &tag, void *data) {
     ZERO_RT_TRY(meet(tag, bytes <= mostShortBytes ? nullptr : data));
     if (bytes > chunkBytes) {
       setSlices(tag, tag.dtype, data);
+      dropReadPieces();
       ZERO_RT_TRY(trade(tag));
     }
-    readSlices(tag, tag.dtype, data, &Peer::source);
-    return awaitReaders(tag, &Peer::source, mine.source);
+    return readSlices(tag, tag.dtype, data, &Peer::source, mine.source);
   });
 }

@@ -133,7 +133,7 @@ zero_rt_status ProcessCommunicator::checkHope(const Tag &tag,
                                               Patience &patience,
                                               std::vector<int32_t> ranks) {
   ZERO_RT_TRY(link->check(/*waits=*/true));
-  ZERO_RT_TRY(reports->look());
+  ZERO_RT_TRY(reports->control.poll());
   Deadline now = std::chrono::steady_clock::now();
   if (now < patience.end)
     return ZERO_RT_OK;
@@ -163,7 +163,7 @@ zero_rt_status ProcessCommunicator::sendTag(const Tag &tag,
   const Piece &piece = pieces[member];
   message = {};
   message.tag = mine;
-  if (!isRead(member, mine.source) && fitsInTag(piece.bytesSent)) {
+  if (fitsInTag(piece.bytesSent)) {
     message.tag.bytes = uint8_t(piece.bytesSent);
     copyOnHost(message.payload, piece.sent, piece.bytesSent);
   }
@@ -171,12 +171,15 @@ zero_rt_status ProcessCommunicator::sendTag(const Tag &tag,
                         sizeof(message));
 }
 
-zero_rt_status ProcessCommunicator::sendPiece(Transfers &transfers,
-                                              size_t member) {
-  if (member == index || isRead(member, mine.source))
-    return ZERO_RT_OK;
-  return transfers.send(members[member], CollectiveChannel, pieces[member].sent,
-                        pieces[member].bytesSent);
+/// Members that read the source of this rank, or whose source this rank reads,
+/// send no payload.
+void ProcessCommunicator::dropReadPieces() {
+  for (size_t m = 0; m < members.size(); ++m) {
+    if (m == index || isRead(m, mine.source))
+      pieces[m].bytesSent = 0;
+    if (m == index || peers[m].source)
+      pieces[m].bytesReceived = 0;
+  }
 }
 
 char *ProcessCommunicator::placeOf(size_t member) {
@@ -189,30 +192,24 @@ char *ProcessCommunicator::placeOf(size_t member) {
   return static_cast<char *>(piece.received);
 }
 
-zero_rt_status ProcessCommunicator::receivePiece(Transfers &transfers,
-                                                 size_t member) {
-  int64_t bytes = pieces[member].bytesReceived;
-  if (member == index || peers[member].source || bytes == 0)
-    return ZERO_RT_OK;
-  return transfers.receive(members[member], CollectiveChannel, placeOf(member),
-                           bytes);
-}
-
 /// Takes the payload from the tag of |member|, or receives it.
 zero_rt_status ProcessCommunicator::openPiece(const Tag &tag,
                                               Transfers &transfers,
                                               size_t member) {
   const TagMessage &message = peers[member].received;
+  if (peers[member].source)
+    pieces[member].bytesReceived = 0;
   int64_t bytes = pieces[member].bytesReceived;
-  bool isInTag = !peers[member].source && fitsInTag(bytes);
-  if (int64_t expected = isInTag ? bytes : 0; message.tag.bytes != expected)
+  if (!fitsInTag(bytes) && message.tag.bytes == 0)
+    return transfers.receive(members[member], CollectiveChannel,
+                             placeOf(member), bytes);
+  if (message.tag.bytes != bytes)
     return breakWith(ZERO_RT_MISMATCH,
                      "rank " + std::to_string(members[member]) + " sent " +
                          std::to_string(message.tag.bytes) +
                          " bytes with its tag of " + describe(tag) +
-                         ", expected " + std::to_string(expected));
-  if (!isInTag)
-    return receivePiece(transfers, member);
+                         ", expected " +
+                         std::to_string(fitsInTag(bytes) ? bytes : 0));
   if (bytes)
     copyOnHost(placeOf(member), message.payload, bytes);
   return ZERO_RT_OK;
@@ -241,11 +238,14 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, const void *source,
   mine.result = offsetOf(result);
   Transfers transfers(*link);
   std::vector<size_t> missing;
+  for (Peer &peer : peers) {
+    peer.source = peer.result = nullptr;
+    peer.leftAt.reset();
+  }
+  dropReadPieces();
   for (size_t m = 0; m < members.size(); ++m) {
     if (m == index)
       continue;
-    peers[m].source = peers[m].result = nullptr;
-    peers[m].leftAt.reset();
     missing.push_back(m);
     ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel,
                                   &peers[m].received, sizeof(TagMessage)));
@@ -253,7 +253,8 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, const void *source,
   }
   for (size_t m = 0; m < members.size(); ++m)
     if (!fitsInTag(pieces[m].bytesSent))
-      ZERO_RT_TRY(sendPiece(transfers, m));
+      ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, pieces[m].sent,
+                                 pieces[m].bytesSent));
   Patience patience(timeoutMs);
   for (Pause pause;; pause()) {
     ZERO_RT_TRY(look(tag, transfers));
@@ -280,8 +281,13 @@ zero_rt_status ProcessCommunicator::meet(const Tag &tag, const void *source,
 zero_rt_status ProcessCommunicator::trade(const Tag &tag) {
   Transfers transfers(*link);
   for (size_t m = 0; m < members.size(); ++m) {
-    ZERO_RT_TRY(receivePiece(transfers, m));
-    ZERO_RT_TRY(sendPiece(transfers, m));
+    if (m == index)
+      continue;
+    const Piece &piece = pieces[m];
+    ZERO_RT_TRY(transfers.receive(members[m], CollectiveChannel, placeOf(m),
+                                  piece.bytesReceived));
+    ZERO_RT_TRY(transfers.send(members[m], CollectiveChannel, piece.sent,
+                               piece.bytesSent));
   }
   return finish(tag, transfers);
 }

@@ -101,8 +101,7 @@ private:
   zero_rt_status meet(const Tag &tag, const void *source = nullptr,
                       const void *result = nullptr);
   zero_rt_status sendTag(const Tag &tag, Transfers &transfers, size_t member);
-  zero_rt_status sendPiece(Transfers &transfers, size_t member);
-  zero_rt_status receivePiece(Transfers &transfers, size_t member);
+  void dropReadPieces();
   zero_rt_status openPiece(const Tag &tag, Transfers &transfers, size_t member);
   char *placeOf(size_t member);
   zero_rt_status trade(const Tag &tag);
@@ -123,7 +122,8 @@ private:
                      void *dst, bool accumulate, bool isWhole,
                      const void *source, const void *result);
   void setSlices(const Tag &tag, int32_t dtype, void *data);
-  void readSlices(const Tag &tag, int32_t dtype, void *data, Place place);
+  zero_rt_status readSlices(const Tag &tag, int32_t dtype, void *data,
+                            Place place, int64_t offset);
   zero_rt_status gatherSums(const Tag &tag, void *data);
   zero_rt_status awaitReaders(const Tag &tag, Place place, int64_t offset);
   zero_rt_status checkUnrevoked(const Tag &tag);

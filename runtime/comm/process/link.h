@@ -106,9 +106,8 @@ class Transfers {
 public:
   explicit Transfers(Link &link) : link(&link) {}
   ~Transfers() { cancel(); }
-  Transfers(Transfers &&other) noexcept
-      : link(other.link), requests(std::exchange(other.requests, {})) {}
-  Transfers &operator=(Transfers &&) = delete;
+  Transfers(const Transfers &) = delete;
+  Transfers &operator=(const Transfers &) = delete;
 
   zero_rt_status send(int32_t to, int32_t channel, const void *data,
                       int64_t bytes);

@@ -18,20 +18,9 @@ using namespace zero_rt;
 /// many bytes.
 static constexpr int64_t mostUnreadBytes = int64_t(1) << 34;
 
-MessageName MessageQueue::Header::name() const {
-  MessageName name;
-  name.step = step;
-  name.window = window;
-  name.activation = activation;
-  name.isGradient = isGradient != 0;
-  name.isHeader = isHeader != 0;
-  name.microBatch = microBatch;
-  return name;
-}
-
 bool MessageQueue::Header::isValid() const {
-  auto isFlag = [](int32_t flag) { return flag == 0 || flag == 1; };
-  return bytes >= 0 && isFlag(isGradient) && isFlag(isHeader) &&
+  auto isFlag = [](int64_t flag) { return flag == 0 || flag == 1; };
+  return bytes >= 0 && isFlag(name.isGradient) && isFlag(name.isHeader) &&
          isFlag(hasLeft) && (bytes == 0 || !hasLeft);
 }
 
@@ -55,17 +44,17 @@ MessageQueue::MessageQueue(Link &link) : link(link) {
 zero_rt_status MessageQueue::post(int32_t to, const Header &header,
                                   const void *data) {
   ZERO_RT_TRY(link.check());
-  Outgoing &name = outgoing.emplace_back(link);
-  name.header = header;
-  name.to = to;
+  Outgoing &message = outgoing.emplace_back(link);
+  message.header = header;
+  message.to = to;
   if (header.bytes) {
     auto *from = static_cast<const char *>(data);
-    name.contents.assign(from, from + header.bytes);
+    message.contents.assign(from, from + header.bytes);
   }
-  ZERO_RT_TRY(
-      name.transfers.send(to, MessageChannel, &name.header, sizeof(Header)));
-  return name.transfers.send(to, MessageChannel, name.contents.data(),
-                             header.bytes);
+  ZERO_RT_TRY(message.transfers.send(to, MessageChannel, &message.header,
+                                     sizeof(Header)));
+  return message.transfers.send(to, MessageChannel, message.contents.data(),
+                                header.bytes);
 }
 
 zero_rt_status MessageQueue::checkHeader(int32_t from, const Header &header) {
@@ -116,7 +105,7 @@ zero_rt_status MessageQueue::pollFrom(int32_t from, bool &isMore) {
     return next.transfers.receive(from, MessageChannel, next.contents.data(),
                                   header.bytes);
   }
-  MessageName name = header.name();
+  MessageName name = header.name;
   auto first = wanted.find(name.step);
   if (header.hasLeft)
     link.noteEnd(from, name.step);
@@ -130,13 +119,13 @@ zero_rt_status MessageQueue::pollFrom(int32_t from, bool &isMore) {
 }
 
 zero_rt_status MessageQueue::poll() {
-  for (auto name = outgoing.begin(); name != outgoing.end();) {
+  for (auto message = outgoing.begin(); message != outgoing.end();) {
     // A rank that is gone does not receive its messages. They are dropped.
-    zero_rt_status status = name->transfers.poll();
+    zero_rt_status status = message->transfers.poll();
     if (status && status != ZERO_RT_TIMEOUT)
       return status;
-    bool isDone = status || name->transfers.isDone();
-    name = isDone ? outgoing.erase(name) : std::next(name);
+    bool isDone = status || message->transfers.isDone();
+    message = isDone ? outgoing.erase(message) : std::next(message);
   }
   for (auto &[rank, next] : incoming)
     for (bool isMore = true; isMore;)
@@ -154,12 +143,7 @@ zero_rt_status MessageQueue::send(int32_t to, const MessageName &name,
   ZERO_RT_TRY(poll());
   Header header;
   header.bytes = bytes;
-  header.step = name.step;
-  header.window = name.window;
-  header.microBatch = name.microBatch;
-  header.activation = name.activation;
-  header.isGradient = name.isGradient;
-  header.isHeader = name.isHeader;
+  header.name = name;
   return post(to, header, data);
 }
 
@@ -222,16 +206,16 @@ void MessageQueue::dropUnread(uint64_t step, int64_t window) {
 
 void MessageQueue::leaveStep(uint64_t step, int64_t timeoutMs) {
   Header farewell;
-  farewell.step = step;
+  farewell.name.step = step;
   farewell.hasLeft = 1;
   for (const auto &[rank, next] : incoming)
     if (!link.isBroken())
       (void)post(rank, farewell, nullptr);
   // The process may end now, so the messages must be sent.
   Deadline end = after(timeoutMs);
-  auto isWaitedFor = [&](const Outgoing &name) {
-    return !name.header.hasLeft && name.header.step == step &&
-           !link.hasEnded(name.to, step);
+  auto isWaitedFor = [&](const Outgoing &message) {
+    return !message.header.hasLeft && message.header.name.step == step &&
+           !link.hasEnded(message.to, step);
   };
   for (Pause pause; !link.isBroken() && !poll(); pause())
     if (std::none_of(outgoing.begin(), outgoing.end(), isWaitedFor) ||

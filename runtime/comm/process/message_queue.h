@@ -43,14 +43,8 @@ private:
   /// left.
   struct Header {
     int64_t bytes = 0;
-    uint64_t step = 0;
-    int64_t window = 0;
-    int64_t microBatch = 0;
-    int32_t activation = 0;
-    int32_t isGradient = 0; // 0 or 1, as the next two
-    int32_t isHeader = 0;
-    int32_t hasLeft = 0;
-    MessageName name() const;
+    MessageName name;
+    int64_t hasLeft = 0; // 0 or 1
     bool isValid() const;
   };
   static_assert(sizeof(Header) == 48, "padding would be sent");

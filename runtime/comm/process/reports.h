@@ -31,9 +31,6 @@ public:
   /// rank has kept a later report).
   zero_rt_status collect(uint64_t step, uint64_t turn, void *all, int64_t bytes,
                          int64_t timeoutMs);
-  /// Answers the ranks that have asked. Called in loops that wait for something
-  /// else.
-  zero_rt_status look() { return control.poll(); }
   /// Declares that this rank keeps and collects nothing more of |step|.
   void leave(uint64_t step);
 
