@@ -24,6 +24,30 @@ Expr joinLast(Algebra &algebra, Expr a, Epoch whole);
 /// |a| if no backward pass follows: the closed ones are all.
 Expr closeStep(Algebra &algebra, Expr a);
 
+/// Both of the numbers of a program. Its paths close the same numbers again and
+/// again.
+class ClosedNumbers {
+public:
+  explicit ClosedNumbers(Algebra &algebra) : algebra(algebra) {}
+
+  Expr closeBackward(Expr a, bool isFirst) {
+    Expr &closed = (isFirst ? ofFirst : ofLater)[a];
+    if (!closed)
+      closed = prove::closeBackward(algebra, a, isFirst);
+    return closed;
+  }
+  Expr closeStep(Expr a) {
+    Expr &closed = ofStep[a];
+    if (!closed)
+      closed = prove::closeStep(algebra, a);
+    return closed;
+  }
+
+private:
+  Algebra &algebra;
+  llvm::DenseMap<Expr, Expr> ofFirst, ofLater, ofStep;
+};
+
 /// The sum over all backward passes. |a| is the number of one backward pass.
 Expr sumOverBackwards(Algebra &algebra, Expr a);
 

@@ -6,8 +6,6 @@
 
 #include "passes/prove/Memory.h"
 
-#include "passes/prove/Gradient.h"
-
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -145,25 +143,5 @@ void Memory::map(llvm::function_ref<Expr(Expr)> function) {
 bool Memory::hasSameRoles(const Memory &other) const {
   return llvm::all_of(buffers, [&](auto &entry) {
     return entry.second.role == other.buffers.find(entry.first)->second.role;
-  });
-}
-
-void prove::closeBackward(Algebra &algebra, Memory &memory, bool isFirst) {
-  llvm::DenseMap<Expr, Expr> known;
-  memory.map([&](Expr a) {
-    Expr &closed = known[a];
-    if (!closed)
-      closed = closeBackward(algebra, a, isFirst);
-    return closed;
-  });
-}
-
-void prove::closeStep(Algebra &algebra, Memory &memory) {
-  llvm::DenseMap<Expr, Expr> known;
-  memory.map([&](Expr a) {
-    Expr &closed = known[a];
-    if (!closed)
-      closed = closeStep(algebra, a);
-    return closed;
   });
 }

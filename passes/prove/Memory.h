@@ -109,10 +109,6 @@ struct Memory {
   bool holdsSame(const Memory &other) const;
 };
 
-/// Closes a backward pass, the first one of its step if |isFirst|.
-void closeBackward(Algebra &algebra, Memory &memory, bool isFirst);
-void closeStep(Algebra &algebra, Memory &memory);
-
 } // namespace zero::prove
 
 #endif // ZERO_PASSES_PROVE_MEMORY_H

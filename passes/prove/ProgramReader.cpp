@@ -8,7 +8,6 @@
 
 #include "passes/prove/AbsentGroups.h"
 #include "passes/prove/AppliedStep.h"
-#include "passes/prove/Gradient.h"
 #include "passes/prove/Order.h"
 
 using namespace mlir;
@@ -211,13 +210,13 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
   case zrt::Event::accumulate:
     if (!node.isOpen)
       return refuse("closes a backward pass that is not open");
-    closeBackward(algebra, next.memory, !node.hasEarlier);
+    closeBackward(next.memory, !node.hasEarlier);
     calls->sent.clear();
     runHandlers(transition, next.memory);
     calls->settleAbsent(transition, next.memory);
     next.met = getMet(node, transition);
     for (Expr &sent : next.sent)
-      sent = closeBackward(algebra, sent, !node.hasEarlier);
+      sent = closed.closeBackward(sent, !node.hasEarlier);
     llvm::append_range(next.sent, calls->sent);
     next.isOpen = false;
     next.hasEarlier = true;
@@ -242,11 +241,16 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
 // Applying
 //===----------------------------------------------------------------------===//
 
+/// Closes a backward pass, the first one of its step if |isFirst|.
+void ProgramReader::closeBackward(Memory &memory, bool isFirst) {
+  memory.map([&](Expr a) { return closed.closeBackward(a, isFirst); });
+}
+
 /// Closes all backward passes of |memory|. The calls that follow are in apply.
 void ProgramReader::closeAll(const Node &node, Memory &memory) {
   if (node.isOpen)
-    closeBackward(algebra, memory, !node.hasEarlier);
-  closeStep(algebra, memory);
+    closeBackward(memory, !node.hasEarlier);
+  memory.map([&](Expr a) { return closed.closeStep(a); });
   for (auto [i, symbol] :
        llvm::enumerate(program.getInputs().getAsRange<FlatSymbolRefAttr>())) {
     Number &input = memory.slots[{symbol.getAttr(), 0}] =
@@ -260,8 +264,8 @@ void ProgramReader::closeAll(const Node &node, Memory &memory) {
   calls->sentInApply.clear();
   for (Expr sent : node.sent) {
     if (node.isOpen)
-      sent = closeBackward(algebra, sent, !node.hasEarlier);
-    calls->sent.push_back(closeStep(algebra, sent));
+      sent = closed.closeBackward(sent, !node.hasEarlier);
+    calls->sent.push_back(closed.closeStep(sent));
   }
 }
 

@@ -15,6 +15,7 @@
 #define ZERO_PASSES_PROVE_PROGRAMREADER_H
 
 #include "passes/prove/Calls.h"
+#include "passes/prove/Gradient.h"
 #include "passes/prove/IdleState.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -88,6 +89,7 @@ private:
   void explore(const Node &node, zrt::TransitionOp transition);
   void runHandler(mlir::FlatSymbolRefAttr symbol, Memory &memory);
   void runHandlers(zrt::TransitionOp transition, Memory &memory);
+  void closeBackward(Memory &memory, bool isFirst);
   void closeAll(const Node &node, Memory &memory);
   bool isCommitted(zrt::TransitionOp transition);
   void measure(const Node &node, zrt::TransitionOp transition, Memory &memory);
@@ -137,6 +139,7 @@ private:
   StepSemantics semantics;
   Buckets buckets;
   std::optional<Calls> calls;
+  ClosedNumbers closed{algebra};
   llvm::SmallVector<zrt::TransitionOp> transitions;
   bool measures = false; // some transition is on measure
   llvm::SmallVector<zrt::BucketTableOp> arrivals;
