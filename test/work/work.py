@@ -32,8 +32,8 @@ SKIPPED = 77
 # A rate for each group; SIZE stands for the number of one.
 SCHEDULE = (ROOT / "examples/schedules/linear.mlir").read_text()
 
-# By case: the smaller size, options of make_step.py (SIZE stands for the size)
-# and options of --zero-lower.
+# By case: the smaller size, options of make_step.py (SIZE stands for the size, EACH for
+# the numbers of all parameters) and options of --zero-lower.
 CASES: dict[str, tuple[int, list[str], str]] = {
     "parameters": (1000, ["--parameters", "SIZE"], "mesh=dp=4 stage=2"),
     "groups": (
@@ -45,6 +45,12 @@ CASES: dict[str, tuple[int, list[str], str]] = {
         30,
         ["--parameters", "SIZE", "--groups", "SIZE", "--schedule", "SCHEDULES"],
         "mesh=dp=4 stage=2",
+    ),
+    # Each group is skipped where none of its gradients arrived.
+    "skips": (
+        10,
+        ["--parameters", "SIZE", "--groups", "SIZE", "--optional", "EACH", "--absent", "skip"],
+        "mesh=dp=4 stage=1",
     ),
     # A bucket for each parameter, and so its own collectives and events.
     "buckets": (
@@ -88,6 +94,7 @@ def write_step(case: str, size: int, folder: pathlib.Path) -> list[str]:
         )
     make = [sys.executable, str(ROOT / "tools/scripts/make_step.py")]
     for option in make_options:
+        option = option.replace("EACH", ",".join(map(str, range(size))))
         make.append(
             option.replace("SIZE", str(size)).replace("SCHEDULES", str(schedules))
         )
