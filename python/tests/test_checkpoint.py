@@ -43,8 +43,9 @@ def pools(workers: Workers, three_workers: Workers) -> dict[int, Any]:
     return {1: Alone(), 2: workers, 3: three_workers}
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("way", ["objects", "app"])
+@pytest.mark.parametrize(
+    "way, dtype", [("app", torch.float32), ("objects", torch.bfloat16)], ids=str
+)
 def test_other_ranks(
     pools: dict[int, Any], tmp_path: pathlib.Path, way: str, dtype: torch.dtype
 ) -> None:

@@ -359,9 +359,12 @@ def test_optimizers_leave_nothing_behind() -> None:
     generator = torch.Generator().manual_seed(0)
 
     def use_one() -> weakref.ref[zo.AdamW]:
-        optimizer = zo.AdamW(model)
-        model.compute_loss(generator).backward()
+        optimizer = zo.AdamW(model, loss_scale="dynamic")
+        optimizer.scale(model.compute_loss(generator)).backward()
         optimizer.step()
+        optimizer.load_state_dict(optimizer.state_dict())
+        optimizer.load_state_dict(optimizer.consolidate_state_dict())
+        assert optimizer.state[model.last.weight]["beta1_t"] == 0.9
         return weakref.ref(optimizer)
 
     def read_size() -> int:

@@ -16,6 +16,7 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
 from hugging_face import launched, make_gpt, make_rows  # noqa: E402
+from test_state import is_equal  # noqa: E402
 
 import zero_opt.torch as zo  # noqa: E402
 from zero_opt import ZeroOptError  # noqa: E402
@@ -171,6 +172,45 @@ def test_resumes_on_two_ranks(
     assert (checkpoint / "optimizer_rank1_of_2.pt").exists()
 
 
+class Reader(transformers.TrainerCallback):
+    """Keeps the whole state with which training begins."""
+
+    def on_train_begin(self, *_: Any, optimizer: Any, **__: Any) -> None:
+        self.state = optimizer.optimizer.consolidate_state_dict().get("state")
+
+
+def read_whole_state(folder: str, zero: int, is_trained: bool) -> Any:
+    """What all ranks have after training, or when they resume."""
+    with launched() as rank:
+        reader = Reader()
+        trainer = Trainer(
+            make_gpt(rank if is_trained else 9),
+            make_arguments(folder, save_strategy="steps", save_steps=3, max_steps=3),
+            zero=zero,
+            train_dataset=make_rows(96),
+            callbacks=[reader],
+        )
+        if is_trained:
+            trainer.train()
+            reader.on_train_begin(optimizer=trainer.optimizer)
+        else:
+            trainer.train(resume_from_checkpoint=f"{folder}/checkpoint-3")
+        return reader.state
+
+
+def test_resumes_on_other_ranks(
+    workers: Workers, three_workers: Workers, tmp_path: pathlib.Path
+) -> None:
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    expected = read_whole_state(one, 1, True)
+    for pool in (workers, three_workers):
+        assert is_equal(pool.run(read_whole_state, one, 2, False)[0], expected)
+    expected = workers.run(read_whole_state, two, 2, True)[0]
+    assert is_equal(read_whole_state(two, 0, False), expected)
+    assert is_equal(workers.run(read_whole_state, two, 0, False)[0], expected)
+    assert is_equal(three_workers.run(read_whole_state, two, 1, False)[0], expected)
+
+
 class Stop(transformers.TrainerCallback):
     """Ends the training once, within the second step."""
 
@@ -260,4 +300,4 @@ def test_refused(workers: Workers, tmp_path: pathlib.Path) -> None:
     train(folder, save_strategy="steps", save_steps=3, save_only_model=True)
     start("has no state of the optimizer; resume", resume=f"{folder}/checkpoint-3")
     for message in workers.run_failing(resume_without_a_state, str(tmp_path / "two")):
-        assert "has no state of the optimizer on rank 1 of 2; resume on as" in message
+        assert "has no state of the optimizer on rank 1 of 2; copy" in message

@@ -37,6 +37,19 @@ def pack_groups(groups: Groups) -> Groups:
     ]
 
 
+def merge(states: list[Any]) -> dict[str, Any]:
+    """One state from those of all ranks that saved. What a rank lacks may be whole."""
+    merged: dict[Any, dict[str, Any]] = {}
+    for key, entry in states[0]["state"].items():
+        merged[key] = dict(entry)
+        for name, tensor in entry.items():
+            if hasattr(tensor, "global_shape"):
+                parts = [state["state"][key][name] for state in states]
+                whole = _pieces.find(parts, 0, _pieces.get_elements(tensor))
+                merged[key][name] = tensor if whole is None else whole
+    return {"state": merged, "param_groups": states[0]["param_groups"]}
+
+
 def _list_saved(state_dict: Any) -> tuple[Mapping[Any, Any], Groups]:
     try:
         state, groups = state_dict["state"], list(state_dict["param_groups"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from accelerate.optimizer import AcceleratedOptimizer
 from torch import nn
 
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch import _ranks
+from zero_opt.torch import _checkpoint, _ranks
 from zero_opt.torch._optimizer import CompiledOptimizer
 
 
@@ -69,34 +70,63 @@ class PreparedOptimizer(AcceleratedOptimizer):  # type: ignore[misc]
     def grad_norm(self) -> float | None:
         return self.optimizer.grad_norm
 
-    def _get_file(self, folder: str) -> str:
-        ranks = self._ranks
-        return os.path.join(folder, f"optimizer_rank{ranks.rank}_of_{ranks.size}.pt")
+    def _get_file(self, folder: str, rank: int, ranks: int) -> str:
+        return os.path.join(folder, f"optimizer_rank{rank}_of_{ranks}.pt")
+
+    def state_dict(self) -> dict[str, Any]:
+        """With the number of ranks, which says how many files there are."""
+        return self.optimizer.state_dict() | {"ranks": self._ranks.size}
 
     def save_beside(self, folder: str) -> None:
         """Writes the state of this rank, if it is not rank 0."""
-        if self._ranks.rank:
+        rank, ranks = self._ranks.rank, self._ranks.size
+        if rank:
             os.makedirs(folder, exist_ok=True)
-            torch.save(self.optimizer.state_dict(), self._get_file(folder))
+            torch.save(self.optimizer.state_dict(), self._get_file(folder, rank, ranks))
 
     def load_from(self, folder: str) -> None:
-        """The next state that is loaded is the one that this rank saved to |folder|. All
-        ranks make this call, and all refuse if one has no state there."""
-        is_there = not self._ranks.rank or os.path.isfile(self._get_file(folder))
-        for rank, is_found in enumerate(self._ranks.gather(is_there)):
-            if not is_found:
-                raise ZeroOptError(
-                    f"'{folder}' has no state of the optimizer on rank {rank} of "
-                    f"{self._ranks.size}; resume on as many ranks as it was saved on"
-                )
+        """The next state that is loaded is one that was saved to |folder|."""
         self._folder = folder
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """After load_from, |state_dict| is that of rank 0, and all ranks make this call:
+        they read what other ranks have saved, and refuse together."""
         folder, self._folder = self._folder, None
-        if self._ranks.rank and folder is not None:
-            file = self._get_file(folder)
-            state_dict = torch.load(file, map_location="cpu", weights_only=True)
-        self.optimizer.load_state_dict(state_dict)
+        ranks = state_dict.get("ranks")
+        if folder is None or not isinstance(ranks, int):
+            self.optimizer.load_state_dict(state_dict)
+            return
+        if ranks == self._ranks.size and self._load_own(folder, state_dict):
+            return
+        states = [state_dict, *self._read(folder, range(1, ranks), ranks)]
+        self.optimizer.load_state_dict(_checkpoint.merge(states))
+
+    def _load_own(self, folder: str, first: dict[str, Any]) -> bool:
+        """Whether each rank found its own state in the file of this rank. Another stage
+        divides it in another way."""
+        rank = self._ranks.rank
+        own = self._read(folder, [rank] if rank else [], self._ranks.size)
+        try:
+            self.optimizer.load_state_dict(own[0] if own else first)
+            is_loaded = True
+        except ZeroOptError:
+            is_loaded = False
+        return all(self._ranks.gather(is_loaded))
+
+    def _read(self, folder: str, wanted: Iterable[int], ranks: int) -> list[Any]:
+        files = {rank: self._get_file(folder, rank, ranks) for rank in wanted}
+        missing = [rank for rank, file in files.items() if not os.path.isfile(file)]
+        for lacking in self._ranks.gather(missing):
+            for rank in lacking:
+                raise ZeroOptError(
+                    f"'{folder}' has no state of the optimizer on rank {rank} of {ranks}; "
+                    f"copy {os.path.basename(self._get_file(folder, rank, ranks))} to it, "
+                    "or resume from another checkpoint"
+                )
+        return [
+            torch.load(file, map_location="cpu", weights_only=True)
+            for file in files.values()
+        ]
 
 
 def prepare_optimizer(accelerator: Accelerator, optimizer: Any) -> PreparedOptimizer:
