@@ -28,7 +28,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 
 import zero_opt.torch as zo
 from zero_opt import ZeroOptError
-from zero_opt.torch import _pieces
+from zero_opt.torch import _checkpoint, _pieces
 
 # Each with each of the others.
 LAYOUTS = [Layout(1, 0), Layout(2, 2, "256"), Layout(3, 1, "1024"), Layout(3, 0)]
@@ -163,6 +163,35 @@ def save_as_an_older_torch(folder: str) -> None:
     torch.distributed.all_gather_object(found, errors)
     # The state of rank 0 is right there, and wrong on rank 1.
     raise ValueError(found[0] + found[1])
+
+
+def make_halves() -> list[Any]:
+    """The states of two ranks, of which each has a part of `exp_avg`."""
+    optimizer = zo.AdamW(nn.Linear(3, 2))
+    halves = [optimizer.state_dict(), optimizer.state_dict()]
+    for state, interval in zip(halves, ((0, 4), (4, 6)), strict=True):
+        part = _pieces.make([interval], 6, torch.float32)
+        state["state"][0]["exp_avg"] = part.fill_(interval[0])
+    return halves
+
+
+def test_states_of_all_ranks_are_merged() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = zo.AdamW(model)
+    halves = make_halves()
+    optimizer.load_state_dict(_checkpoint.merge(halves))
+    found = optimizer.state[model.weight]["exp_avg"]
+    assert found.tolist() == [0, 0, 0, 0, 4, 4]
+    before = optimizer.state_dict()
+    del halves[1]["state"][0]["exp_avg"]
+    for states, message in (
+        (halves, "lacks elements 0 to 6 of 'exp_avg' of 'weight'"),
+        ([halves[0]], "lacks elements 0 to 6 of 'exp_avg' of 'weight'"),
+        ([halves[0], {}], "the state is no state of an optimizer"),
+    ):
+        with pytest.raises(ZeroOptError, match=message):
+            optimizer.load_state_dict(_checkpoint.merge(states))
+        assert is_equal(optimizer.state_dict(), before)
 
 
 MODELS: dict[str, Any] = {

@@ -39,12 +39,14 @@ def pack_groups(groups: Groups) -> Groups:
 
 def merge(states: list[Any]) -> dict[str, Any]:
     """One state from those of all ranks that saved. What a rank lacks may be whole."""
+    first, *others = [_list_saved(state)[0] for state in states]
     merged: dict[Any, dict[str, Any]] = {}
-    for key, entry in states[0]["state"].items():
+    for key, entry in first.items():
         merged[key] = dict(entry)
         for name, tensor in entry.items():
             if hasattr(tensor, "global_shape"):
-                parts = [state["state"][key][name] for state in states]
+                found = [state.get(key, {}).get(name) for state in others]
+                parts = [tensor, *(p for p in found if isinstance(p, torch.Tensor))]
                 whole = _pieces.find(parts, 0, _pieces.get_elements(tensor))
                 merged[key][name] = tensor if whole is None else whole
     return {"state": merged, "param_groups": states[0]["param_groups"]}

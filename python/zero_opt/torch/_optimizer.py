@@ -160,6 +160,10 @@ class CompiledOptimizer(torch.optim.Optimizer):
                 )
         return self._aliases.take_over()
 
+    def _check_open(self) -> None:
+        if self._aliases.is_released:
+            raise ZeroOptError("the optimizer was closed; create a new one")
+
     def _check_nothing_rests(self) -> None:
         for entry in self._aliases.trained:
             if entry.parameter.grad is not None:
@@ -180,8 +184,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        if self._aliases.is_released:
-            raise ZeroOptError("the optimizer was closed; create a new one")
+        self._check_open()
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -281,6 +284,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """The state of this rank. The other ranks need not make this call."""
+        self._check_open()
         numbers = _checkpoint.number_parameters(self.param_groups)
         return {
             "state": {
@@ -294,6 +298,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         """The state of all ranks as torch's optimizer of this name has it, on rank 0; an
         empty dict on the others. All ranks make this call. Master weights of bfloat16
         parameters are not in it."""
+        self._check_open()
         return _checkpoint.consolidate(
             self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
         )
@@ -302,6 +307,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         """Loads what state_dict() returned on the same rank of as many ranks, what
         torch.distributed.checkpoint has made of it, or the whole state of torch's
         optimizer of this name."""
+        self._check_open()
         if self._delivery.passes:
             raise ZeroOptError(
                 "load_state_dict() came between a backward pass and step(); call "
