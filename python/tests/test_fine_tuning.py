@@ -88,7 +88,7 @@ def train_adapters(zero: int, is_compiled: bool) -> float:
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
 def test_adapters(workers: Workers, is_compiled: bool) -> None:
     found = [train_adapters(1, is_compiled)]
-    for zero in (2,) if is_compiled else (0, 2):
+    for zero in () if is_compiled else (0, 2):
         found += workers.run(train_adapters, zero, is_compiled)
     assert max(found) < 2e-6
 

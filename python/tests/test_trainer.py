@@ -198,17 +198,14 @@ def read_whole_state(folder: str, zero: int, is_trained: bool) -> Any:
         return reader.state
 
 
-def test_resumes_on_other_ranks(
-    workers: Workers, three_workers: Workers, tmp_path: pathlib.Path
-) -> None:
+def test_resumes_on_other_ranks(workers: Workers, tmp_path: pathlib.Path) -> None:
+    """And at other stages."""
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
     expected = read_whole_state(one, 1, True)
-    for pool in (workers, three_workers):
-        assert is_equal(pool.run(read_whole_state, one, 2, False)[0], expected)
+    assert is_equal(workers.run(read_whole_state, one, 2, False)[0], expected)
     expected = workers.run(read_whole_state, two, 2, True)[0]
-    assert is_equal(read_whole_state(two, 0, False), expected)
+    assert is_equal(read_whole_state(two, 1, False), expected)
     assert is_equal(workers.run(read_whole_state, two, 0, False)[0], expected)
-    assert is_equal(three_workers.run(read_whole_state, two, 1, False)[0], expected)
 
 
 class Stop(transformers.TrainerCallback):
