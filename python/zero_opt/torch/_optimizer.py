@@ -7,7 +7,7 @@ import contextlib
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -39,7 +39,7 @@ def _release(handles: dict[int, RemovableHandle], aliases: Aliases) -> None:
 class CompiledOptimizer(torch.optim.Optimizer):
     """The base of all optimizers; see zero_opt.torch.optimizers for the arguments."""
 
-    recipe: ClassVar[Recipe]
+    recipe: Recipe
 
     def __init__(
         self,
