@@ -18,6 +18,7 @@ model: the module of the parameters, where |params| lists them. Then replaced pa
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,7 +75,7 @@ class AdamW(CompiledOptimizer):
         if form not in (None, "torch"):
             raise ZeroOptError(f"form is 'torch' or None, got {form!r}")
         if form:
-            self.recipe = Recipe("adamw_torch", _ADAM, _MOMENTS, torch.optim.AdamW)
+            self.recipe = dataclasses.replace(self.recipe, name="adamw_torch")
         super().__init__(params, _defaults(lr, weight_decay, betas=betas, eps=eps), **step)
 
 
