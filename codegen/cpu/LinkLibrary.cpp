@@ -57,11 +57,9 @@ private:
   template <typename T> T *at(size_t number) {
     return reinterpret_cast<T *>(&file[sections[number].sh_offset]);
   }
+  /// An absolute symbol has its value: the section with the number 0 is at 0.
   uint64_t getAddress(const Elf::Sym &symbol) const {
-    return symbol.st_value +
-           (symbol.st_shndx == ELF::SHN_ABS
-                ? 0
-                : sections[placed.lookup(symbol.st_shndx)].sh_addr);
+    return sections[placed.lookup(symbol.st_shndx)].sh_addr + symbol.st_value;
   }
 
   File object;
@@ -167,7 +165,6 @@ llvm::Error Linker::placeAll() {
   begins[readOnly] = 0;
   dynamicSymbols = place(".dynsym", ELF::SHT_DYNSYM, ELF::SHF_ALLOC,
                          count * sizeof(Elf::Sym), 8, sizeof(Elf::Sym));
-  // Two numbers, a bucket and the chains.
   hash = place(".hash", ELF::SHT_HASH, ELF::SHF_ALLOC, (3 + count) * 4, 8, 4);
   strings = place(".dynstr", ELF::SHT_STRTAB, ELF::SHF_ALLOC, namesSize, 1);
   relative = place(".rela.dyn", ELF::SHT_RELA, ELF::SHF_ALLOC,
@@ -223,6 +220,12 @@ llvm::Error Linker::relocate(const Elf::Shdr &table) {
       entry.r_addend = value;
       break;
     }
+    case ELF::R_X86_64_REX_GOTPCRELX:
+      // A load of an address from a table becomes the address: mov, then lea.
+      if (static_cast<uint8_t>(file[place - 2]) != 0x8b)
+        return failLink("an address is an operand in a table");
+      file[place - 2] = static_cast<char>(0x8d);
+      [[fallthrough]];
     case ELF::R_X86_64_PC32:
     case ELF::R_X86_64_PLT32: {
       int64_t distance = value - place;
@@ -312,8 +315,7 @@ void Linker::writeSymbols() {
   append(".symtab", ELF::SHT_SYMTAB, table, sizeof(Elf::Sym),
          sections.size() + 1, numLocal);
   append(".strtab", ELF::SHT_STRTAB, symbolNames, 0, 0, 0);
-  std::string name = ".shstrtab";
-  append(name, ELF::SHT_STRTAB, names + name + '\0', 0, 0, 0);
+  append(".shstrtab", ELF::SHT_STRTAB, names + ".shstrtab" + '\0', 0, 0, 0);
 }
 
 /// The file's header, what is loaded, and the list of sections.
@@ -336,7 +338,6 @@ void Linker::writeHeaders() {
     program.p_flags = flags;
     program.p_offset = begin;
     program.p_vaddr = begin;
-    program.p_paddr = begin;
     program.p_filesz = end - begin;
     program.p_memsz = end - begin;
     program.p_align = alignment;
