@@ -294,6 +294,13 @@ private:
 /// sum may be 0 on all ranks but one.
 bool isNeverZero(BaseRef base);
 
+/// Whether |monomial| divides by a number that may be 0.
+bool dividesByZero(const Monomial &monomial);
+
+/// Whether |base| is a sum that is divided by a number that may be 0, as one
+/// factor.
+bool isDividedSum(BaseRef base);
+
 /// Whether operands may change places: then they are in one order, see
 /// Algebra::symmetric.
 bool isSymmetric(llvm::StringRef name);

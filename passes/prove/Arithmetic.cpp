@@ -161,101 +161,6 @@ Expr Algebra::overItself(Expr a) {
   return result;
 }
 
-/// Whether |monomial| divides by a number that may be 0. A sum times it is
-/// infinite where the number is 0, and its terms are nan if they have two
-/// signs. So the sum stays one factor: an operation sum(a + b).
-static bool dividesByZero(const Monomial &monomial) {
-  return llvm::any_of(monomial, [](auto factor) {
-    return factor.second < 0 && !isNeverZero(factor.first);
-  });
-}
-
-static bool isSum(BaseRef base) {
-  return base->kind == BaseKind::operation && base->name == "sum";
-}
-
-/// |a|, which has several terms, as one factor and what all terms have.
-Expr Algebra::asFactor(Expr a) {
-  const Term &first = a->terms[0];
-  Monomial common;
-  for (auto [base, exponent] : first.monomial) {
-    int64_t least = exponent;
-    bool isEverywhere = true;
-    for (const Term &term : a->terms) {
-      const auto *it = llvm::find_if(
-          term.monomial, [&, b = base](auto f) { return f.first == b; });
-      isEverywhere &= it != term.monomial.end();
-      if (isEverywhere)
-        least = std::min(least, it->second);
-    }
-    if (isEverywhere && !isSum(base))
-      common.push_back({base, least});
-  }
-  std::vector<Term> rest;
-  for (const Term &term : a->terms) {
-    auto coefficient =
-        normalize(first.coefficient.denominator, first.coefficient.numerator);
-    if (coefficient)
-      coefficient = prove::multiply(term.coefficient, *coefficient);
-    if (!coefficient)
-      return operation("sum", {a});
-    Monomial monomial;
-    for (auto [base, exponent] : term.monomial) {
-      const auto *it =
-          llvm::find_if(common, [&, b = base](auto f) { return f.first == b; });
-      if (it != common.end())
-        exponent -= it->second;
-      if (exponent != 0)
-        monomial.push_back({base, exponent});
-    }
-    rest.push_back({*coefficient, std::move(monomial)});
-  }
-  Monomial factors = std::move(common);
-  Expr merged = merge(std::move(rest));
-  if (!merged)
-    return operation("sum", {a});
-  Expr sum = operation("sum", {joinSums(merged)});
-  factors.push_back({sum->asBase(), 1});
-  llvm::sort(factors,
-             [](auto x, auto y) { return x.first->index < y.first->index; });
-  return product(first.coefficient, factors);
-}
-
-/// The terms of |a| that divide by a number that may be 0, each times |b|,
-/// which has several terms, and the others times |b|.
-Expr Algebra::multiplyFactor(Expr a, Expr b) {
-  Expr factor = asFactor(b);
-  Expr sum = integer(0);
-  std::vector<Term> others;
-  for (const Term &term : a->terms)
-    if (dividesByZero(term.monomial))
-      sum = add(sum, multiply(intern({term}), factor));
-    else
-      others.push_back(term);
-  return others.empty() ? sum : add(sum, multiply(intern(others), b));
-}
-
-/// |a| without sums that nothing divides by what may be 0, and with one sum in
-/// place of several.
-Expr Algebra::joinSums(Expr a) {
-  return mapTerms(a, [&](const Term &term) {
-    Expr sum = integer(1);
-    Monomial rest;
-    int64_t count = 0;
-    for (auto [base, exponent] : term.monomial)
-      if (isSum(base)) {
-        count += exponent;
-        sum = multiply(sum, power(base->operands[0], exponent));
-      } else {
-        rest.push_back({base, exponent});
-      }
-    bool divides = dividesByZero(rest);
-    if (count == 0 || (divides && count == 1))
-      return product(term.coefficient, term.monomial);
-    return multiply(product(term.coefficient, rest), sum);
-  });
-}
-
 static bool isMagnitude(BaseRef base) {
   return base->kind == BaseKind::operation && base->name == "absf";
 }
@@ -344,7 +249,7 @@ Expr Algebra::multiply(Expr a, Expr b) {
     return keep();
   auto hasSum = [](const Term &term) {
     return llvm::any_of(term.monomial,
-                        [](auto factor) { return isSum(factor.first); });
+                        [](auto factor) { return isDividedSum(factor.first); });
   };
   return llvm::any_of(a->terms, hasSum) || llvm::any_of(b->terms, hasSum)
              ? joinSums(product)
@@ -404,7 +309,7 @@ Expr Algebra::divide(Expr a, Expr b) {
     return multiply(a, operation("inverse", {b}));
   const Term &term = b->terms[0];
   for (auto [base, exponent] : term.monomial)
-    if (isSum(base)) {
+    if (isDividedSum(base)) {
       Monomial rest = term.monomial;
       llvm::erase_if(rest, [&, b = base](auto f) { return f.first == b; });
       return multiply(divide(a, product(term.coefficient, rest)),

@@ -309,17 +309,14 @@ Bounds RealNumbers::findBounds(Expr a) {
 
 RealNumbers::Real RealNumbers::compute(const Term &term) {
   // What is divided by a number that may be 0 is one number, not a sum.
-  auto isSum = [](BaseRef base) {
-    return base->kind == BaseKind::operation && base->name == "sum";
-  };
   bool isFinite = llvm::all_of(term.monomial, [&](auto factor) {
-    return isSum(factor.first) || factor.second > 0 ||
+    return isDividedSum(factor.first) || factor.second > 0 ||
            (get(factor.first).isFinite && get(factor.first).bounds.isNotZero());
   });
   Real product = getNumber(term.coefficient);
   for (auto [base, exponent] : term.monomial) {
     const Real number =
-        isFinite && isSum(base) ? get(base->operands[0]) : get(base);
+        isFinite && isDividedSum(base) ? get(base->operands[0]) : get(base);
     product = multiply(product, raise(number, exponent));
   }
   return product;
