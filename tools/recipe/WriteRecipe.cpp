@@ -373,7 +373,7 @@ LogicalResult StepWriter::run(StringRef name) {
   meshSymbol = unique("cluster", ".mesh");
   optimizerSymbol = unique(recipe.optimizer, ".optimizer");
   if (!recipe.lossScale.empty())
-    lossScaleSymbol = unique("loss_scale", ".rule");
+    lossScaleSymbol = unique("loss_scale", ".scale");
   for (const auto &entry : recipe.schedules)
     scheduleSymbols[entry.first] = unique(entry.first, ".schedule");
   if (failed(findGroups()))
