@@ -11,7 +11,6 @@
 
 using namespace zero;
 using llvm::StringRef;
-using llvm::Twine;
 namespace json = llvm::json;
 
 static constexpr llvm::StringLiteral kOptimizerType = "optimizer.type";

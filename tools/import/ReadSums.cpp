@@ -9,7 +9,6 @@
 
 using namespace zero;
 using llvm::StringRef;
-using llvm::Twine;
 
 /// A mean is a mean, wherever its division happens. These keys move it.
 static void readFactors(ConfigReader &reader) {
