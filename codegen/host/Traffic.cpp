@@ -28,6 +28,7 @@ json::Array Traffic::collectivesToJson() const {
     array.push_back(json::Object{{"op", total.op},
                                  {"over", std::move(axes)},
                                  {"ranks", total.ranks},
+                                 {"span", total.span},
                                  {"dtype", getDtypeName(total.dtype)},
                                  {"count", total.count},
                                  {"bytes", total.bytes},
@@ -82,6 +83,16 @@ static void countCollective(zrt::RuntimeCall call, const Tables &tables,
   for (const zrt::CallArgument &argument : description.getArguments())
     if (argument.kind == zrt::CallArgument::Kind::axes)
       one.ranks = tables.getNumRanks(tables.getAxes(argument, call, symbols));
+  // Ranks are numbered row-major, so the outermost axis decides.
+  bool isWithin = false;
+  for (const zero_rt_axis_row &axis : tables.axes) {
+    StringRef name = tables.strings.getBytes().data() + axis.name;
+    isWithin |= axis.size > 1 &&
+                llvm::any_of(one.axes.getAsRange<StringAttr>(),
+                             [&](StringAttr own) { return own == name; });
+    if (isWithin)
+      one.span *= axis.size;
+  }
   // In a ring each rank sends (D-1)/D of the bytes.
   int64_t bytes = (exchange.scatters ? bytesOf(exchange.source) : 0) +
                   (exchange.gathers ? bytesOf(exchange.target) : 0);
@@ -96,7 +107,8 @@ static void countCollective(zrt::RuntimeCall call, const Tables &tables,
   auto known =
       llvm::find_if(traffic.collectives, [&](const CollectiveTotal &other) {
         return other.op == one.op && other.axes == one.axes &&
-               other.dtype == one.dtype && other.ranks == one.ranks;
+               other.dtype == one.dtype && other.ranks == one.ranks &&
+               other.span == one.span;
       });
   if (known == traffic.collectives.end())
     return traffic.collectives.push_back(one);

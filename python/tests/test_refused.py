@@ -37,7 +37,10 @@ def refuse(message: str, params: Any, **arguments: Any) -> None:
 def test_arguments() -> None:
     refuse("zero is a stage, 0, 1 or 2, got 3", make(), zero=3)
     refuse(
-        "max_norm must be positive, got 0; leave it out for no clipping", make(), max_norm=0
+        "max_norm must be a positive number, got 0; leave it out for no clipping: grad_norm "
+        "is there in any case",
+        make(),
+        max_norm=0,
     )
     for scale in ("torch", 0, -1.0, float("inf"), float("nan")):
         refuse(
@@ -302,3 +305,35 @@ def test_a_rank_that_does_not_come(workers: Workers) -> None:
     messages = workers.run_failing(fail_on_rank_one)
     assert messages[1] == "ValueError: on purpose"
     assert "rank 1" in messages[0]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"lr": -1.0}, "lr must be a number of at least 0, got -1.0"),
+        ({"lr": "1e-3"}, "lr must be a number of at least 0, got '1e-3'"),
+        ({"betas": (0.9, 1.0)}, "betas must be two numbers from 0 to less than 1"),
+        ({"betas": (0.9,)}, "betas must be two numbers from 0 to less than 1"),
+        ({"stage": 2}, "AdamW has no argument 'stage'; leave it out"),
+        ({"amsgrad": True}, "AdamW has no argument 'amsgrad'; leave it out, or use the"),
+        ({"max_norm": "1.0"}, "max_norm must be a positive number, got '1.0'"),
+        ({"max_norm": float("inf")}, "max_norm must be a positive number, got inf"),
+        ({"zero": True}, "zero is a stage, 0, 1 or 2, got True"),
+        ({"loss_scale": True}, "loss_scale must be 'dynamic' or a positive number"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ZeroOptError) as raised:
+        zo.AdamW(make(), **arguments)
+    assert message in str(raised.value)
+
+
+def test_arguments_that_change_nothing() -> None:
+    model = make()
+    optimizer = zo.AdamW(model, fused=True, foreach=False, amsgrad=False, maximize=False)
+    step_once(model, optimizer)
+
+
+def test_max_norm_of_a_group() -> None:
+    with pytest.raises(ZeroOptError, match="clipping is by the norm of all gradients"):
+        zo.AdamW([{"params": list(make().parameters()), "max_norm": 1.0}])

@@ -115,11 +115,12 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     auto handle = std::make_unique<zero_rt_runtime>();
     auto runtime =
         std::make_unique<Runtime>(ranks, rank, std::move(device), given);
+    ZERO_RT_TRY(ranks.join(rank, timeoutMs, *runtime->device,
+                           runtime->communicator, runtime->messenger));
+    // The file of a rank that has joined already stays as it is.
     if (given.trace)
       ZERO_RT_TRY(
           Trace::create(given.trace, rank, ranks.size(), runtime->trace));
-    ZERO_RT_TRY(ranks.join(rank, timeoutMs, *runtime->device,
-                           runtime->communicator, runtime->messenger));
     runtime->memory.use(runtime->communicator->segment());
     runtime->handle = giveOut(std::move(handle), runtime.get());
     *out_runtime = runtime.release()->handle;

@@ -10,8 +10,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace zero_rt;
 
@@ -41,13 +44,14 @@ static std::string micros(int64_t nanoseconds) {
   return text;
 }
 
-int64_t Trace::now() {
+template <typename Clock> static int64_t readClock() {
   using namespace std::chrono;
-  return duration_cast<nanoseconds>(system_clock::now().time_since_epoch())
-      .count();
+  return duration_cast<nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-Trace::Trace(std::string path, std::FILE *file, int32_t rank)
+int64_t Trace::now() { return readClock<std::chrono::steady_clock>(); }
+
+Trace::Trace(std::string path, int file, int32_t rank)
     : path(std::move(path)), file(file), rank(rank) {}
 
 Trace::~Trace() { (void)finish(); }
@@ -60,15 +64,18 @@ zero_rt_status Trace::create(const char *folder, int32_t rank, int32_t ranks,
                 std::strerror(errno));
   std::string path =
       std::string(folder) + "/rank-" + std::to_string(rank) + ".json";
-  std::FILE *file = std::fopen(path.c_str(), "we");
-  if (!file)
+  int file =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->trace: cannot write '%s': %s", path.c_str(),
                 std::strerror(errno));
   out.reset(new Trace(std::move(path), file, rank));
-  out->write("[\n");
+  out->append("[\n");
   out->name("process_name", 0,
             "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+  out->name("start_ns", 0,
+            std::to_string(readClock<std::chrono::system_clock>()));
   const char *const streams[ZERO_RT_STREAM_COUNT] = {
       "compute", "collective", "to host", "host", "to device", "caller"};
   for (int32_t i = 0; i < ZERO_RT_STREAM_COUNT; ++i)
@@ -76,15 +83,30 @@ zero_rt_status Trace::create(const char *folder, int32_t rank, int32_t ranks,
   return ZERO_RT_OK;
 }
 
-void Trace::write(const std::string &line) {
-  if (file && std::fwrite(line.data(), 1, line.size(), file) != line.size())
-    hasFailed = true;
+void Trace::append(const std::string &line) {
+  constexpr size_t kMost = 1 << 16;
+  unwritten += line;
+  if (unwritten.size() > kMost)
+    flush();
+}
+
+void Trace::flush() {
+  size_t done = 0;
+  while (!hasFailed && done < unwritten.size()) {
+    ssize_t count =
+        ::write(file, unwritten.data() + done, unwritten.size() - done);
+    if (count >= 0)
+      done += size_t(count);
+    else if (errno != EINTR)
+      hasFailed = true;
+  }
+  unwritten.clear();
 }
 
 void Trace::name(const char *what, int32_t stream, const std::string &text) {
-  write("{\"name\":" + quote(what) + ",\"ph\":\"M\",\"pid\":" +
-        std::to_string(rank) + ",\"tid\":" + std::to_string(stream) +
-        ",\"args\":{\"name\":" + quote(text.c_str()) + "}},\n");
+  append("{\"name\":" + quote(what) + ",\"ph\":\"M\",\"pid\":" +
+         std::to_string(rank) + ",\"tid\":" + std::to_string(stream) +
+         ",\"args\":{\"name\":" + quote(text.c_str()) + "}},\n");
 }
 
 void Trace::add(const Span &span) {
@@ -95,7 +117,7 @@ void Trace::add(const Span &span) {
                      ",\"cat\":" + quote(span.call) +
                      ",\"ph\":\"X\",\"pid\":" + std::to_string(rank) +
                      ",\"tid\":" + std::to_string(span.stream) +
-                     ",\"ts\":" + micros(span.begin) +
+                     ",\"ts\":" + micros(span.begin - start) +
                      ",\"dur\":" + micros(span.end - span.begin) +
                      ",\"args\":{\"status\":" + std::to_string(span.status);
   auto argument = [&](const char *key, int64_t value) {
@@ -106,18 +128,21 @@ void Trace::add(const Span &span) {
   argument("bytes_copied", span.bytesCopied);
   argument("launches", span.launches);
   std::lock_guard<std::mutex> lock(mutex);
-  write(line + "}},\n");
+  if (file >= 0)
+    append(line + "}},\n");
 }
 
 zero_rt_status Trace::finish() {
   std::lock_guard<std::mutex> lock(mutex);
-  if (!file)
+  if (file < 0)
     return ZERO_RT_OK;
   // The last element of a list has no comma behind it.
-  write("{\"name\":\"end\",\"ph\":\"i\",\"s\":\"p\",\"pid\":" +
-        std::to_string(rank) + ",\"tid\":0,\"ts\":" + micros(now()) + "}\n]\n");
-  hasFailed |= std::fclose(file) != 0;
-  file = nullptr;
+  append("{\"name\":\"end\",\"ph\":\"i\",\"s\":\"p\",\"pid\":" +
+         std::to_string(rank) + ",\"tid\":0,\"ts\":" + micros(now() - start) +
+         "}\n]\n");
+  flush();
+  hasFailed |= ::close(file) != 0;
+  file = -1;
   if (!hasFailed)
     return ZERO_RT_OK;
   return fail(ZERO_RT_INVALID_ARGUMENT,

@@ -9,7 +9,6 @@
 
 #include "zero_rt/library.h"
 
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,7 +28,8 @@ struct Span {
 
 /// Writes FOLDER/rank-N.json in the format of Chrome's tracing, which Perfetto
 /// reads: one process for each rank, one thread for each stream. Times are
-/// microseconds since 1970. On a GPU they are those of the calls, which queue
+/// microseconds since the trace began, which the file tells, too, in
+/// nanoseconds since 1970. On a GPU they are those of the calls, which queue
 /// the work.
 class Trace {
 public:
@@ -38,20 +38,25 @@ public:
                                std::unique_ptr<Trace> &out);
   ~Trace();
 
-  /// Nanoseconds since 1970.
+  /// Nanoseconds, of a clock that is never set back.
   static int64_t now();
   void add(const Span &span);
   /// Writes the rest. Nothing can be added afterwards.
   zero_rt_status finish();
 
 private:
-  Trace(std::string path, std::FILE *file, int32_t rank);
+  Trace(std::string path, int file, int32_t rank);
   void name(const char *what, int32_t stream, const std::string &text);
-  void write(const std::string &line);
+  void append(const std::string &line);
+  void flush();
 
   std::string path;
-  std::FILE *file; // null once it is finished
+  int file; // -1 once it is finished
   int32_t rank;
+  int64_t start = now();
+  /// What is not written yet. A process that forks does not write it twice, as
+  /// it would with a stream of C.
+  std::string unwritten;
   bool hasFailed = false;
   std::mutex mutex; // calls of one rank on two threads at once are errors
 };

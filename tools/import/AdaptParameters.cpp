@@ -9,6 +9,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/GlobPattern.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace zero;
 
@@ -69,6 +71,11 @@ LogicalResult zero::adaptParameters(const ImportRequest &request,
   if (failed(noDecay.read("no-decay", request.noDecay, message)) ||
       failed(frozen.read("frozen", request.frozen, message)))
     return failure();
+  std::set<std::string> own; // groups of the list
+  for (const ListedParameter &parameter : list.parameters)
+    own.insert(parameter.group);
+  for (const auto &entry : list.groups)
+    own.insert(entry.first);
   for (ListedParameter &parameter : list.parameters) {
     parameter.dtype = parameter.gradient = config.dtype;
     if (frozen.match(parameter)) {
@@ -83,6 +90,12 @@ LogicalResult zero::adaptParameters(const ImportRequest &request,
     std::string group =
         (parameter.group == "all" ? "" : parameter.group + ".") +
         std::string("no_decay");
+    if (own.count(group)) {
+      message = "--no-decay makes the group '" + group +
+                "', and the model has a group of that name; give that one "
+                "another name, or leave --no-decay out";
+      return failure();
+    }
     // Other hyperparameters of its group stay.
     if (auto it = list.groups.find(parameter.group); it != list.groups.end())
       list.groups.insert({group, it->second});

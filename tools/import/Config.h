@@ -58,6 +58,8 @@ public:
 
   const llvm::json::Value *find(llvm::StringRef path) const;
   bool isAuto(llvm::StringRef path) const;
+  /// Whether |key| of the configuration itself is there, and null.
+  bool isNull(llvm::StringRef key) const;
   /// Nothing where the key is not there, is "auto" or has another type, which
   /// checkKeys reports.
   std::optional<bool> getBool(llvm::StringRef path) const;

@@ -34,6 +34,11 @@ const json::Value *ConfigReader::find(StringRef path) const {
   }
 }
 
+bool ConfigReader::isNull(StringRef key) const {
+  const json::Value *value = root.get(key);
+  return value && value->kind() == json::Value::Null;
+}
+
 bool ConfigReader::isAuto(StringRef path) const {
   const json::Value *value = find(path);
   return value && value->getAsString() == "auto";
@@ -183,7 +188,13 @@ void ConfigReader::checkBlock(const json::Object &object, StringRef path) {
     if (value.kind() != json::Value::Null)
       byName.emplace(key, &value);
   for (auto [key, value] : byName)
-    checkValue(*value, (path + (path.empty() ? "" : ".") + Twine(key)).str());
+    // Paths have dots between keys, so such a key would pass for another one.
+    if (key.contains('.'))
+      errors.push_back({cutText(key),
+                        "has a dot, and no key of DeepSpeed has; "
+                        "write objects in objects, or remove it"});
+    else
+      checkValue(*value, (path + (path.empty() ? "" : ".") + Twine(key)).str());
 }
 
 void ConfigReader::checkKeys(bool isImport) {

@@ -35,8 +35,24 @@ int64_t HuggingFaceModel::getSize(StringRef key,
   return 1;
 }
 
-bool HuggingFaceModel::getFlag(StringRef key, bool otherwise) const {
-  return config.getBoolean(key).value_or(otherwise);
+int64_t HuggingFaceModel::getKeyHeads(int64_t heads) {
+  constexpr llvm::StringLiteral kHeads = "num_key_value_heads";
+  bool isEach = config.get(kHeads) ||
+                config.getString("model_type") == StringRef("llama");
+  return isEach ? getSize(kHeads, heads) : getSize(kHeads);
+}
+
+bool HuggingFaceModel::getFlag(StringRef key, bool otherwise) {
+  const json::Value *value = config.get(key);
+  if (!value || value->kind() == json::Value::Null)
+    return otherwise;
+  if (std::optional<bool> flag = value->getAsBoolean())
+    return *flag;
+  if (message.empty())
+    message = (file + ": '" + key + "' is " + cutValue(*value) +
+               ", expected true or false")
+                  .str();
+  return otherwise;
 }
 
 void HuggingFaceModel::add(const Twine &name, std::vector<int64_t> shape) {

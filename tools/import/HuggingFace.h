@@ -30,7 +30,11 @@ public:
   /// without one, that is an error.
   int64_t getSize(llvm::StringRef key,
                   std::optional<int64_t> otherwise = std::nullopt);
-  bool getFlag(llvm::StringRef key, bool otherwise) const;
+  /// The heads of keys and values: all |heads| where that is null. Without the
+  /// key each family but Llama has a number of its own, so it is an error
+  /// there.
+  int64_t getKeyHeads(int64_t heads);
+  bool getFlag(llvm::StringRef key, bool otherwise);
   void add(const llvm::Twine &name, std::vector<int64_t> shape);
   /// The weight of a linear layer, and its bias where it |hasBias|.
   void addLinear(const llvm::Twine &name, int64_t out, int64_t in,

@@ -27,7 +27,7 @@ void zero::addAttention(HuggingFaceModel &model, const std::string &layer,
                         int64_t headSize, bool hasBias, bool hasOutBias) {
   int64_t hidden = model.getSize("hidden_size");
   int64_t heads = model.getSize("num_attention_heads");
-  int64_t kept = model.getSize("num_key_value_heads", heads);
+  int64_t kept = model.getKeyHeads(heads);
   std::string prefix = layer + "self_attn.";
   model.addLinear(prefix + "q_proj", heads * headSize, hidden, hasBias);
   model.addLinear(prefix + "k_proj", kept * headSize, hidden, hasBias);

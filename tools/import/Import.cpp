@@ -87,7 +87,7 @@ static std::string describe(const ImportRequest &request,
       ", which has " + std::to_string(step.numParameters) + " parameters of " +
       std::to_string(step.numElements) + " elements in all.\n//\n";
   for (const Decision &decision : step.config.decisions)
-    text += "// " + decision.key +
+    text += "// " + cutText(decision.key) +
             (decision.value.empty() ? " (left out)" : " = " + decision.value) +
             ": " + decision.text + "\n";
   text += "//\n//   zero-compile";

@@ -32,8 +32,8 @@ static bool isAccumulated(const LintContext &context) {
 /// Whether DeepSpeed takes its optimizer for bfloat16 with sums in f32.
 static bool takesBrainOptimizer(const LintContext &context) {
   return context.isBrain && context.stage == 1 && !context.isOffloaded &&
-         context.reader.getString("data_types.grad_accum_dtype") ==
-             StringRef("fp32");
+         findConfigType(context.reader.getString("data_types.grad_accum_dtype")
+                            .value_or("")) == getSingleType();
 }
 
 static bool isZero12(const LintContext &context) {

@@ -102,9 +102,10 @@ void zero::lintContradictions(LintContext &context) {
   lintFactors(context);
   StringRef sum =
       context.reader.getString("data_types.grad_accum_dtype").value_or("");
-  bool isSame = sum.empty() || (context.isHalf && sum == "fp16") ||
-                (context.isBrain && sum == getBrainType()) ||
-                (!context.isHalf && !context.isBrain && sum == "fp32");
+  bool isSame = sum.empty() ||
+                findConfigType(sum) == (context.isHalf    ? getHalfType()
+                                        : context.isBrain ? getBrainType()
+                                                          : getSingleType());
   if (context.stage == 0 && !isSame)
     context.add(Severity::error, "data_types.grad_accum_dtype",
                 "is another type than that of the parameters, which stage 0 "

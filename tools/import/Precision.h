@@ -22,6 +22,7 @@
 namespace zero {
 
 inline llvm::StringRef getHalfType() { return findStorageType("float16"); }
+inline llvm::StringRef getSingleType() { return findStorageType("float32"); }
 inline llvm::StringRef getBrainType() { return findStorageType("bfloat16"); }
 
 /// |key| of the block for bfloat16.

@@ -38,7 +38,7 @@ static constexpr llvm::StringLiteral kSgdKeys[] = {
 static const KnownOptimizer kKnown[] = {
     {"adam", "adamw", 1e-3, 0.9, 0.999, kAdamKeys},
     {"adamw", "adamw", 1e-3, 0.9, 0.999, kAdamKeys},
-    {"lion", "lion", 1e-4, 0.9, 0.99, kLionKeys},
+    {"lion", "lion", 1e-3, 0.9, 0.999, kLionKeys},
     {"sgd", "sgd", 1e-3, 0, 0, kSgdKeys}};
 
 static std::string getOptimizerPath(StringRef parameter) {

@@ -107,8 +107,9 @@ static void readSumTypes(ConfigReader &reader) {
 void zero::readPrecision(ConfigReader &reader) {
   ImportedConfig &config = reader.config;
   bool isHalf = isEnabled(reader, "fp16.enabled");
-  std::string brain = reader.find("bfloat16.enabled") ? "bfloat16.enabled"
-                                                      : getBrainKey("enabled");
+  // DeepSpeed reads the older block only where the other one is missing.
+  bool isOlder = !reader.find(getBrainType()) && reader.find("bfloat16");
+  std::string brain = isOlder ? "bfloat16.enabled" : getBrainKey("enabled");
   bool isBrain = isEnabled(reader, brain);
   if (isHalf && isBrain)
     return reader.fail("fp16.enabled",

@@ -39,6 +39,8 @@ void zero::readSums(ConfigReader &reader) {
     return reader.decide(kClip, "clips to the norm that is the input max_norm "
                                 "of apply");
   }
+  if (reader.isNull(kClip))
+    return reader.fail(kClip, "expected a number, such as 1.0; 0 is no clip");
   double max = reader.getConstant(kClip, 1, 0);
   if (max == 0)
     return reader.decide(kClip, "no clip");

@@ -16,6 +16,7 @@
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 
 #include <map>
@@ -29,10 +30,33 @@ static constexpr uint64_t kLengthBytes = 8;
 /// What the format allows.
 static constexpr uint64_t kMostHeaderBytes = 100'000'000;
 
-/// Elements in F32 and the like are numbers of a parameter; those in I64 and
-/// the like are positions, masks or counters.
-static bool isFloat(StringRef dtype) {
-  return dtype.starts_with("F") || dtype.starts_with("BF");
+/// A dtype of the format, and the bytes of an element.
+struct FileType {
+  llvm::StringLiteral name;
+  int64_t bytes;
+  bool isFloat; // others are positions, masks or counters
+};
+static constexpr FileType kFileTypes[] = {
+    {"BOOL", 1, false}, {"U8", 1, false},     {"I8", 1, false},
+    {"U16", 2, false},  {"I16", 2, false},    {"U32", 4, false},
+    {"I32", 4, false},  {"U64", 8, false},    {"I64", 8, false},
+    {"F16", 2, true},   {"BF16", 2, true},    {"F32", 4, true},
+    {"F64", 8, true},   {"F8_E4M3", 1, true}, {"F8_E5M2", 1, true}};
+
+/// Whether |object| has as many bytes of data as |shape| has in |type|.
+static bool hasAllBytes(const json::Object &object, const FileType &type,
+                        ArrayRef<int64_t> shape) {
+  const json::Array *offsets = object.getArray("data_offsets");
+  if (!offsets || offsets->size() != 2)
+    return false;
+  std::optional<int64_t> begin = (*offsets)[0].getAsInteger();
+  std::optional<int64_t> end = (*offsets)[1].getAsInteger();
+  int64_t bytes = type.bytes;
+  for (int64_t extent : shape)
+    if (llvm::MulOverflow(bytes, extent, bytes))
+      return false;
+  return begin && end && *begin >= 0 && *end >= *begin &&
+         *end - *begin == bytes;
 }
 
 /// What a module keeps beside its parameters, and some files have.
@@ -70,7 +94,20 @@ static LogicalResult readEntry(StringRef name, const json::Value &value,
               "extents of at least 0";
     return failure();
   }
-  if (!isFloat(*dtype) || isNoParameter(name, parameter.shape))
+  const auto *type = llvm::find_if(
+      kFileTypes, [&](const FileType &known) { return known.name == *dtype; });
+  if (type == std::end(kFileTypes)) {
+    message = "tensor '" + cutText(name) + "' has dtype '" + cutText(*dtype) +
+              "', which the format does not have";
+    return failure();
+  }
+  if (!hasAllBytes(*object, *type, parameter.shape)) {
+    message = "tensor '" + cutText(name) +
+              "' has data_offsets that do not fit its dtype and shape: the "
+              "file is damaged";
+    return failure();
+  }
+  if (!type->isFloat || isNoParameter(name, parameter.shape))
     return success();
   if (parameter.shape.empty())
     parameter.shape.push_back(1);
@@ -78,15 +115,16 @@ static LogicalResult readEntry(StringRef name, const json::Value &value,
   return success();
 }
 
-/// Where the data of |value| begins: files have tensors in the order of the
-/// model.
-static int64_t getBegin(const json::Value &value) {
+/// Where the data of |value| begins and ends: files have tensors in the order
+/// of the model.
+static std::pair<int64_t, int64_t> getPlace(const json::Value &value) {
   const json::Object *object = value.getAsObject();
   const json::Array *offsets =
       object ? object->getArray("data_offsets") : nullptr;
-  return offsets && !offsets->empty()
-             ? offsets->front().getAsInteger().value_or(0)
-             : 0;
+  if (!offsets || offsets->size() != 2)
+    return {0, 0};
+  return {(*offsets)[0].getAsInteger().value_or(0),
+          (*offsets)[1].getAsInteger().value_or(0)};
 }
 
 static LogicalResult readHeader(StringRef header, StringRef path,
@@ -100,15 +138,26 @@ static LogicalResult readHeader(StringRef header, StringRef path,
         (path + ": the header must be an object of tensors by name").str();
     return failure();
   }
-  std::map<std::pair<int64_t, StringRef>, const json::Value *> inOrder;
+  std::map<std::pair<std::pair<int64_t, int64_t>, StringRef>,
+           const json::Value *>
+      inOrder;
   for (const auto &[key, value] : *object)
     if (StringRef(key) != "__metadata__")
-      inOrder.emplace(std::make_pair(getBegin(value), StringRef(key)), &value);
-  for (auto [key, value] : inOrder)
+      inOrder.emplace(std::make_pair(getPlace(value), StringRef(key)), &value);
+  int64_t end = 0; // of the tensors so far
+  for (auto [key, value] : inOrder) {
     if (failed(readEntry(key.second, *value, list, message))) {
       message = (path + ": " + message).str();
       return failure();
     }
+    if (key.first.first < end) {
+      message = (path + ": tensor '" + cutText(key.second) +
+                 "' has bytes of another one: the file is damaged")
+                    .str();
+      return failure();
+    }
+    end = key.first.second;
+  }
   return success();
 }
 

@@ -14,6 +14,7 @@ import argparse
 import collections
 import json
 import pathlib
+import re
 import sys
 
 CALLER = 5  # the stream of the caller's own calls
@@ -23,25 +24,51 @@ def read(path):
     """The events of one rank; of a rank that was killed, those that it wrote."""
     text = path.read_text()
     try:
-        return json.loads(text)
+        events = json.loads(text)
     except json.JSONDecodeError:
         whole = text[: text.rfind("},\n") + 1]
-        return json.loads(whole + "]") if whole else []
+        events = json.loads(whole + "]") if whole else []
+        print(f"note: {path} is incomplete", file=sys.stderr)
+    if not isinstance(events, list) or not all(isinstance(e, dict) for e in events):
+        raise ValueError(f"{path} is no trace")
+    return events
+
+
+def get_name(events, what):
+    """The text that the trace has for |what|; empty if it has none."""
+    return next((e["args"]["name"] for e in events if e.get("name") == what), "")
 
 
 def read_all(folder):
-    files = sorted(folder.glob("rank-*.json"), key=lambda f: int(f.stem[5:]))
+    """By rank, the events of one run. Times are since the first event of any rank."""
+    files = {
+        int(match[1]): file
+        for file in folder.glob("rank-*.json")
+        if (match := re.fullmatch(r"rank-(\d+)\.json", file.name))
+    }
     if not files:
         sys.exit(f"error: {folder} has no rank-N.json; run with --trace={folder}")
     try:
-        ranks = [read(file) for file in files]
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        ranks = {rank: read(file) for rank, file in sorted(files.items())}
+        # A run with fewer ranks leaves files of the one before it.
+        newest = max(ranks, key=lambda rank: int(get_name(ranks[rank], "start_ns") or 0))
+        count = get_name(ranks[newest], "process_name").rpartition(" ")[2]
+        of_run = {
+            rank: events
+            for rank, events in ranks.items()
+            if get_name(events, "process_name").endswith(f" of {count}")
+        }
+        starts = {r: int(get_name(of_run[r], "start_ns")) for r in of_run}
+        for rank, events in of_run.items():
+            for event in events:
+                if "ts" in event:
+                    late = (starts[rank] - min(starts.values())) / 1e3
+                    event["ts"] = round(event["ts"] + late, 3)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"error: {folder}: {error}")
-    first = min((e["ts"] for rank in ranks for e in rank if "ts" in e), default=0)
-    for event in (event for rank in ranks for event in rank):
-        if "ts" in event:
-            event["ts"] = round(event["ts"] - first, 3)
-    return ranks
+    for rank in ranks.keys() - of_run.keys():
+        print(f"note: rank-{rank}.json is of another run", file=sys.stderr)
+    return of_run
 
 
 def summarize(events):
@@ -49,7 +76,7 @@ def summarize(events):
     calls = collections.defaultdict(lambda: [0, 0.0, 0, 0])
     total = 0.0
     for event in events:
-        if event["ph"] != "X":
+        if event.get("ph") != "X":
             continue
         if event["tid"] == CALLER:
             total += event["dur"] / 1e3
@@ -72,12 +99,21 @@ def main():
     parser.add_argument("--rank", type=int, default=0)
     options = parser.parse_args()
     ranks = read_all(options.folder)
-    if not 0 <= options.rank < len(ranks):
-        sys.exit(f"error: --rank={options.rank}, and there are {len(ranks)} ranks")
+    if options.rank not in ranks:
+        sys.exit(
+            f"error: --rank={options.rank}, and there are traces of ranks "
+            + ", ".join(map(str, ranks))
+        )
     if options.output:
-        options.output.write_text(json.dumps([e for rank in ranks for e in rank]))
+        try:
+            options.output.write_text(
+                json.dumps([event for events in ranks.values() for event in events])
+            )
+        except OSError as error:
+            sys.exit(f"error: {error}")
     calls, total = summarize(ranks[options.rank])
-    print(f"rank {options.rank} of {len(ranks)}: {total:.3f} ms in calls of the caller")
+    title = get_name(ranks[options.rank], "process_name")
+    print(f"{title}: {total:.3f} ms in calls of the caller")
     print(f"{'call':24}{'number':>8}{'ms':>12}{'share':>9}{'sent':>14}{'GB/s':>8}")
     for call, (number, ms, sent, _) in sorted(calls.items(), key=lambda c: -c[1][1]):
         share = 100 * ms / total if total else 0

@@ -17,12 +17,12 @@ using namespace zero;
 using llvm::StringRef;
 namespace json = llvm::json;
 
-double Machine::getSeconds(int64_t ranks, int64_t messages,
+double Machine::getSeconds(int64_t span, int64_t messages,
                            int64_t bytes) const {
-  if (ranks < 2)
+  if (span < 2)
     return 0;
   auto link =
-      llvm::find_if(links, [&](const Link &l) { return l.ranks >= ranks; });
+      llvm::find_if(links, [&](const Link &l) { return l.ranks >= span; });
   if (link == links.end())
     --link;
   return double(messages) * link->latency + double(bytes) / link->bandwidth;
@@ -47,9 +47,12 @@ public:
            (mayBeZero ? " or 0" : "") + (field ? "" : ", and is missing"));
   }
   void count(StringRef key, int64_t &value) {
-    double read = 0;
-    number(key, read);
-    value = read < 0x1p62 ? int64_t(read) : int64_t(1) << 62;
+    known.push_back(key);
+    const json::Value *field = object.get(key);
+    std::optional<int64_t> read = field ? field->getAsInteger() : std::nullopt;
+    value = read.value_or(1);
+    if (value < 1 || !read)
+      fail("'" + key.str() + "' must be a whole number of at least 1");
   }
   void text(StringRef key, std::string &value) {
     known.push_back(key);
@@ -152,8 +155,8 @@ static double getSeconds(const json::Object &stage, StringRef when,
     // A ring has a message to each other rank; an all-reduce has two.
     int64_t rounds = one.getString("op")->starts_with("all_reduce") ? 2 : 1;
     int64_t messages = rounds * (ranks - 1) * *one.getInteger("count");
-    seconds +=
-        machine.getSeconds(ranks, messages, *one.getInteger("bytes_sent"));
+    seconds += machine.getSeconds(*one.getInteger("span"), messages,
+                                  *one.getInteger("bytes_sent"));
   }
   return seconds;
 }

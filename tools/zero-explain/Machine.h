@@ -17,7 +17,7 @@
 
 namespace zero {
 
-/// What connects up to |ranks| ranks.
+/// What connects up to |ranks| adjacent ranks.
 struct Link {
   int64_t ranks = 0;
   double latency = 0;   // seconds for each message
@@ -33,10 +33,10 @@ struct Machine {
   double copyBandwidth = 0;   // between both
   std::vector<Link> links;    // by number of ranks
 
-  /// Seconds of a collective: of the ring algorithm over |ranks| ranks, of
-  /// which each sends |bytes| in |messages| messages. The link is the first
-  /// one that connects so many ranks, or the last one.
-  double getSeconds(int64_t ranks, int64_t messages, int64_t bytes) const;
+  /// Seconds of a ring in which each rank sends |bytes| in |messages| messages.
+  /// Its ranks are among |span| adjacent ones. The link is the first one that
+  /// connects so many, or the last one.
+  double getSeconds(int64_t span, int64_t messages, int64_t bytes) const;
 };
 
 /// Reads a machine from JSON. |file| is for the message of an error.

@@ -16,9 +16,9 @@ namespace json = llvm::json;
 
 void zero::printChoices(llvm::ArrayRef<Choice> choices, int64_t maxBytes,
                         llvm::raw_ostream &os) {
-  os << "the most of any rank            memory                    sent per "
-        "step             copied\n"
-        "stage  offload         device          host      backward         "
+  os << "the most of any rank            memory               sent in a"
+        "       sent at     copied at\n"
+        "stage  offload         device          host  backward pass        "
         "apply         apply"
      << (maxBytes ? "   fits" : "") << "\n";
   for (const Choice &choice : choices) {
@@ -60,8 +60,8 @@ static void printCollectives(const json::Object &stage, llvm::raw_ostream &os) {
 static void printTimes(const Times &times, const Machine &machine,
                        llvm::raw_ostream &os) {
   os << "\non " << machine.name << "\n"
-     << "  if nothing overlaps, at the bandwidths of the machine, without "
-        "forward and backward\n";
+     << "  an estimate for a step of one backward pass: rings one after the "
+        "other, no overlap,\n  without forward and backward\n";
   auto print = [&](const char *what, double seconds) {
     os << llvm::format("  %-34s %10.3f ms\n", what, 1e3 * seconds);
   };

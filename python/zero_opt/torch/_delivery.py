@@ -140,7 +140,7 @@ class Delivery:
         if is_backward and self.needs_scale and not self.is_scaled:
             raise ZeroOptError(
                 "backward() of a loss that is not scaled, and the optimizer has a loss "
-                "scale; call optimizer.scale(loss).backward()"
+                "scale; call optimizer.scale(loss).backward(), and no GradScaler"
             )
         if self.passes and self.takes_one_pass:
             raise ZeroOptError(

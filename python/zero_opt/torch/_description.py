@@ -17,6 +17,9 @@ from zero_opt.torch._parameters import DTYPES, ListedGroup, check_parameter
 # Options of torch's optimizers that change what a step computes, and that no recipe has.
 UNKNOWN = ("amsgrad", "dampening", "decoupled_weight_decay", "maximize", "nesterov")
 
+# Options that choose a way to compute the same step.
+HARMLESS = ("capturable", "differentiable", "foreach", "fused")
+
 # The number of its parameter group, its name, and the parameter.
 Listed: TypeAlias = tuple[int, str, torch.Tensor]
 
@@ -36,6 +39,44 @@ class Recipe:
 LossScale: TypeAlias = "str | float | None"
 
 
+def check_unknown(optimizer: str, others: Mapping[str, Any]) -> None:
+    """Arguments of torch's optimizers that this package does not have may say what it does
+    anyway."""
+    for name, value in others.items():
+        if name in HARMLESS or (name in UNKNOWN and not value):
+            continue
+        raise ZeroOptError(
+            f"{optimizer} has no argument '{name}'; leave it out"
+            + (", or use the optimizer of torch" if name in UNKNOWN else "")
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check_hyperparameters(where: str, options: Mapping[str, Any]) -> None:
+    """As torch's optimizers check them when they are created."""
+    for name in ("lr", "weight_decay", "eps", "momentum"):
+        value = options.get(name, 0)
+        if isinstance(value, torch.Tensor):
+            continue
+        if not _is_number(value) or not 0 <= value < float("inf"):
+            raise ZeroOptError(
+                f"{where}{name} must be a number of at least 0, got {value!r}"
+            )
+    if "betas" in options:
+        betas = options["betas"]
+        if (
+            not isinstance(betas, tuple | list)
+            or len(betas) != 2
+            or not all(_is_number(beta) and 0 <= beta < 1 for beta in betas)
+        ):
+            raise ZeroOptError(
+                f"{where}betas must be two numbers from 0 to less than 1, got {betas!r}"
+            )
+
+
 def check_arguments(
     optimizer: str,
     groups: list[ListedGroup],
@@ -43,13 +84,16 @@ def check_arguments(
     zero: int,
     loss_scale: LossScale,
 ) -> None:
-    if zero not in (0, 1, 2):
+    if isinstance(zero, bool) or zero not in (0, 1, 2):
         raise ZeroOptError(f"zero is a stage, 0, 1 or 2, got {zero!r}")
-    if max_norm is not None and not max_norm > 0:
+    if max_norm is not None and (
+        not isinstance(max_norm, int | float) or not 0 < max_norm < float("inf")
+    ):
         raise ZeroOptError(
-            f"max_norm must be positive, got {max_norm}; leave it out for no clipping"
+            f"max_norm must be a positive number, got {max_norm!r}; leave it out for no "
+            "clipping: grad_norm is there in any case"
         )
-    is_number = isinstance(loss_scale, int | float) and 0 < loss_scale < float("inf")
+    is_number = isinstance(loss_scale, int | float) and loss_scale is not True and 0 < loss_scale < float("inf")
     if loss_scale not in (None, "dynamic") and not is_number:
         raise ZeroOptError(
             f"loss_scale must be 'dynamic' or a positive number, got {loss_scale!r}; leave "
@@ -57,6 +101,12 @@ def check_arguments(
         )
     names: dict[str, torch.Tensor] = {}
     for number, group in enumerate(groups):
+        check_hyperparameters(f"in parameter group {number}, ", group.options)
+        if "max_norm" in group.options:
+            raise ZeroOptError(
+                f"parameter group {number} has 'max_norm', and clipping is by the norm of "
+                "all gradients; make max_norm an argument of the optimizer"
+            )
         for option in UNKNOWN:
             if group.options.get(option):
                 raise ZeroOptError(

@@ -22,6 +22,8 @@ from zero_opt.torch._description import (
     LossScale,
     Recipe,
     check_arguments,
+    check_hyperparameters,
+    check_unknown,
     describe_step,
     list_trained,
 )
@@ -53,7 +55,10 @@ class CompiledOptimizer(torch.optim.Optimizer):
         process_group: Any = None,
         timeout: float = 1800.0,
         model: nn.Module | None = None,
+        **others: Any,
     ) -> None:
+        check_unknown(type(self).__name__, others)
+        check_hyperparameters("", defaults)
         if isinstance(params, nn.Module):
             model = params
         elif model is not None:
@@ -201,7 +206,9 @@ class CompiledOptimizer(torch.optim.Optimizer):
                 self._delivery.deliver_late(entry)
             if not self._delivery.has_gradients:
                 warnings.warn(
-                    "step() without a backward pass: no parameter changes", stacklevel=4
+                    "step() without a backward pass: no parameter changes"
+                    + (", unless another rank made one" if self._ranks.size > 1 else ""),
+                    stacklevel=4,
                 )
         inputs = self._read_inputs()
         try:
