@@ -144,8 +144,9 @@ class Delivery:
             )
         if self.passes and self.takes_one_pass:
             raise ZeroOptError(
-                "a second backward pass since the last step(), and the optimizer was created "
-                "with one_backward=True; call step() after each, or leave one_backward out"
+                "a second backward pass since the last step(), and the optimizer was "
+                "created with one_backward=True; call step() after each, or leave "
+                "one_backward out"
             )
         new = self._before_pass(self.passes == 0)
         if self.passes:

@@ -93,7 +93,11 @@ def check_arguments(
             f"max_norm must be a positive number, got {max_norm!r}; leave it out for no "
             "clipping: grad_norm is there in any case"
         )
-    is_number = isinstance(loss_scale, int | float) and loss_scale is not True and 0 < loss_scale < float("inf")
+    is_number = (
+        isinstance(loss_scale, int | float)
+        and loss_scale is not True
+        and 0 < loss_scale < float("inf")
+    )
     if loss_scale not in (None, "dynamic") and not is_number:
         raise ZeroOptError(
             f"loss_scale must be 'dynamic' or a positive number, got {loss_scale!r}; leave "
