@@ -33,9 +33,7 @@ public:
   /// If |owners| is given, slices are owned over these axes. Else they are
   /// owned over all axes that a gradient is partial over.
   Rewriter(StepOp step, bool shard, ArrayRef<StringRef> owners)
-      : step(step), mesh(SymbolTable::lookupNearestSymbolFrom<MeshOp>(
-                        step, step.getMeshAttr())),
-        shard(shard), owners(owners), builder(step.getContext()) {}
+      : step(step), shard(shard), owners(owners), builder(step.getContext()) {}
 
   LogicalResult run();
 
@@ -62,7 +60,6 @@ private:
   Value getFactor(Location loc, ValueType type);
 
   StepOp step;
-  MeshOp mesh;
   bool shard;
   ArrayRef<StringRef> owners;
   OpBuilder builder;
@@ -99,13 +96,11 @@ Value Rewriter::sumTokens(Location loc) {
 }
 
 SmallVector<Attribute> Rewriter::getOwners(ValueType gradient) {
-  // Tied parameters are whole on each of their stages. One rank has nothing to
-  // divide.
+  // Tied parameters are whole on each of their stages.
   SmallVector<Attribute> axes;
   if (shard)
     for (StringAttr axis : gradient.getAxes(PlacementKind::Partial))
-      if (mesh.getAxisSize(axis) != 1 &&
-          gradient.getCoordinates(axis).empty() &&
+      if (gradient.getCoordinates(axis).empty() &&
           (owners.empty() || llvm::is_contained(owners, axis.getValue())))
         axes.push_back(axis);
   return axes;

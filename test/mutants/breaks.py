@@ -385,7 +385,7 @@ BREAKS = [
     ("lower", "what is tied counts on each stage", APPLY,
      "isTied(type) ? program->getBuilder().getUnitAttr() : UnitAttr()", "((void)isTied(type), UnitAttr())"),
     ("collective", "slices of tied gradients are owned over stages", COLLECTIVE,
-     "          gradient.getCoordinates(axis).empty() &&", "          true &&"),
+     "if (gradient.getCoordinates(axis).empty() &&", "if (true &&"),
     ("lower", "stages share memory", PROTOCOL,
      "rings, [&](const Ring &ring) { return ring.stages == stages; });",
      "rings, [&](const Ring &) { return true; });"),
