@@ -90,9 +90,11 @@ private:
   std::vector<ConfigError> &errors;
 };
 
-/// Reads |root| for |numRanks| data-parallel ranks, if they are known.
+/// Reads |root| for |numRanks| data-parallel ranks, if they are known, each of
+/// which is |numTensorRanks| ranks.
 void readConfig(const llvm::json::Object &root, std::optional<int64_t> numRanks,
-                ImportedConfig &config, std::vector<ConfigError> &errors);
+                int64_t numTensorRanks, ImportedConfig &config,
+                std::vector<ConfigError> &errors);
 
 // The parts of readConfig.
 void readBatch(ConfigReader &reader, std::optional<int64_t> numRanks);

@@ -119,9 +119,18 @@ std::optional<int64_t> zero::countRanks(const std::optional<MeshAxes> &mesh) {
     return std::nullopt;
   int64_t count = 1;
   for (const auto &axis : *mesh)
-    if (__builtin_mul_overflow(count, axis.second, &count))
+    if (axis.first != kTensorAxis &&
+        __builtin_mul_overflow(count, axis.second, &count))
       return std::numeric_limits<int64_t>::max();
   return count;
+}
+
+/// The ranks that share a batch and divide parameters.
+static int64_t countTensorRanks(const std::optional<MeshAxes> &mesh) {
+  for (const auto &axis : mesh.value_or(MeshAxes()))
+    if (axis.first == kTensorAxis)
+      return axis.second;
+  return 1;
 }
 
 LogicalResult zero::importStep(const ImportRequest &request, ImportedStep &step,
@@ -131,8 +140,9 @@ LogicalResult zero::importStep(const ImportRequest &request, ImportedStep &step,
   if (!root)
     return failure();
   std::vector<ConfigError> wrong;
-  readConfig(*root->getAsObject(), countRanks(request.mesh), step.config,
-             wrong);
+  int64_t numTensorRanks = countTensorRanks(request.mesh);
+  readConfig(*root->getAsObject(), countRanks(request.mesh), numTensorRanks,
+             step.config, wrong);
   for (const ConfigError &error : wrong)
     errors.add(ExitCode::failed, describeInput(request.config) + ": '" +
                                      cutText(error.key) + "' " + error.text);
@@ -140,11 +150,15 @@ LogicalResult zero::importStep(const ImportRequest &request, ImportedStep &step,
     return failure();
   step.mesh =
       request.mesh.value_or(MeshAxes{{"dp", step.config.numRanks.value_or(1)}});
+  if (numTensorRanks > 1)
+    step.config.recipe.tensorAxis = kTensorAxis.str();
   ParameterList list;
   ExitCode code = ExitCode::failed;
   std::string message, text;
   if (failed(readModel(request.tool, request.model, list, code, message)) ||
       failed(adaptParameters(request, step.config, list, message)) ||
+      (numTensorRanks > 1 &&
+       failed(divideParameters(request, numTensorRanks, list, message))) ||
       failed(writeListedStep(step.config.recipe, list, step.mesh, request.name,
                              text, code, message))) {
     errors.add(code, message);

@@ -19,8 +19,9 @@ struct ImportRequest {
   std::string config, model;
   std::vector<std::string> changes;         // KEY=VALUE
   std::vector<std::string> noDecay, frozen; // patterns of names
-  std::optional<MeshAxes> mesh;             // all data-parallel
-  std::string name;                         // of the step
+  std::vector<std::string> shards;          // PATTERN=DIMENSION
+  std::optional<MeshAxes> mesh; // data-parallel axes, and perhaps kTensorAxis
+  std::string name;             // of the step
 };
 
 /// A step, and what it leaves to the options of zero-compile.
@@ -39,7 +40,10 @@ struct ImportedStep {
 mlir::LogicalResult importStep(const ImportRequest &request, ImportedStep &step,
                                Errors &errors);
 
-/// The number of ranks of |mesh|; nothing where there is no mesh.
+/// The axis of tensor parallelism.
+inline constexpr llvm::StringLiteral kTensorAxis = "tp";
+
+/// The number of data-parallel ranks of |mesh|; nothing where there is no mesh.
 std::optional<int64_t> countRanks(const std::optional<MeshAxes> &mesh);
 
 /// The configuration of |path| with |changes|, an object. Nothing, and an
@@ -53,6 +57,12 @@ readConfigFile(llvm::StringRef tool, llvm::StringRef path,
 mlir::LogicalResult adaptParameters(const ImportRequest &request,
                                     const ImportedConfig &config,
                                     ParameterList &list, std::string &message);
+
+/// Divides parameters over |numTensorRanks| as Megatron does, by their names
+/// and as |request| says.
+mlir::LogicalResult divideParameters(const ImportRequest &request,
+                                     int64_t numTensorRanks,
+                                     ParameterList &list, std::string &message);
 
 } // namespace zero
 

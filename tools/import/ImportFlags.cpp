@@ -27,14 +27,20 @@ ImportFlags::ImportFlags(cl::OptionCategory &category)
                        "'*.bias,*norm*'; 1d: all of one dimension")),
       frozen("frozen", cl::cat(category), cl::CommaSeparated,
              cl::value_desc("PATTERN,..."),
-             cl::desc("Parameters that are not trained")) {}
+             cl::desc("Parameters that are not trained")),
+      shards("shard", cl::cat(category), cl::CommaSeparated,
+             cl::value_desc("PATTERN=DIM,..."),
+             cl::desc("The dimension that the axis tp of --mesh divides, or "
+                      "none;\nby default that of Megatron for names of "
+                      "transformers")) {}
 
 LogicalResult ImportFlags::checkNone(std::string &message) const {
   const std::pair<StringRef, int> flags[] = {
       {"model", model.getNumOccurrences()},
       {"set", changes.getNumOccurrences()},
       {"no-decay", noDecay.getNumOccurrences()},
-      {"frozen", frozen.getNumOccurrences()}};
+      {"frozen", frozen.getNumOccurrences()},
+      {"shard", shards.getNumOccurrences()}};
   for (auto [flag, count] : flags)
     if (count > 0) {
       message =
@@ -59,6 +65,7 @@ LogicalResult ImportFlags::import(StringRef tool, std::optional<MeshAxes> mesh,
   request.changes.assign(changes.begin(), changes.end());
   request.noDecay.assign(noDecay.begin(), noDecay.end());
   request.frozen.assign(frozen.begin(), frozen.end());
+  request.shards.assign(shards.begin(), shards.end());
   request.mesh = std::move(mesh);
   request.name = name.str();
   return importStep(request, step, errors);

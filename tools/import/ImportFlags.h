@@ -35,7 +35,7 @@ public:
 
 private:
   llvm::cl::opt<std::string> config, model;
-  llvm::cl::list<std::string> changes, noDecay, frozen;
+  llvm::cl::list<std::string> changes, noDecay, frozen, shards;
 };
 
 } // namespace zero

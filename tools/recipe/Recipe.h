@@ -9,7 +9,8 @@
 // and the choices are a short text, the recipe. The result is a logical step,
 // as a person would write it.
 //
-// Every rank has each parameter whole, and a batch of its own.
+// Every rank has a batch of its own, or shares one with the other ranks of a
+// tensor axis, and each parameter whole, or its part along that axis.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +39,9 @@ struct ListedParameter {
   bool isOptional = false;
   bool isSkippedIfAbsent = false;
   bool isFrozen = false;
+  /// The dimension that the ranks of Recipe.tensorAxis divide; none: all of
+  /// them have the parameter whole, and the same gradient.
+  std::optional<int64_t> shardedDim;
   int64_t uses = 1; // the pieces that a backward pass delivers
   bool usesAny = false;
 };
@@ -71,6 +75,9 @@ struct Recipe {
   std::string reduceDtype; // of addends; empty: that of the accumulator
   std::string nonfinite = "skip";
   HyperValues hyper; // of all groups that do not say otherwise
+  /// The axis of the mesh that divides parameters and not batches; empty for
+  /// none.
+  std::string tensorAxis;
   /// A zero.loss_scale @loss_scale as text; empty for none.
   std::string lossScale;
   /// Texts of a zero.schedule @NAME, by name.
@@ -106,7 +113,7 @@ llvm::StringRef describeRecipes();
 std::string formatReal(double number);
 
 /// Writes the step called |name| on a mesh of the axes |mesh|, all of which
-/// are data-parallel.
+/// but the tensor axis of |recipe| are data-parallel.
 llvm::LogicalResult writeStep(const Recipe &recipe, const ParameterList &list,
                               const MeshAxes &mesh, llvm::StringRef name,
                               std::string &text, std::string &message);

@@ -11,7 +11,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -54,6 +53,8 @@ private:
     return symbol(name);
   }
   std::string type(size_t parameter, StringRef dtype, StringRef rest);
+  /// ", sharded = [tp : 0]", or nothing.
+  std::string placement(const ListedParameter &parameter);
   /// The value of an input: "%lr", or "%in0" where its name is no name of
   /// MLIR's or one of the step's own.
   std::string argument(StringRef input);
@@ -84,6 +85,7 @@ private:
   std::string &message;
   MLIRContext context;
   std::vector<const ListedParameter *> trained;
+  std::vector<std::string> batchAxes;
   std::vector<Group> groups;
   std::vector<std::string> inputs;
   llvm::StringSet<> taken;
@@ -93,18 +95,6 @@ private:
   std::map<std::string, std::string> scheduleSymbols;
 };
 } // namespace
-
-std::string zero::formatReal(double number) {
-  std::string text;
-  for (int digits = 1; digits <= 17; ++digits) {
-    text.clear();
-    llvm::raw_string_ostream(text) << llvm::format("%.*e", digits, number);
-    double read = 0;
-    if (!StringRef(text).getAsDouble(read) && read == number)
-      break;
-  }
-  return text;
-}
 
 /// |text|, which defines @NAME, with |symbol| in place of that.
 static std::string rename(StringRef text, StringRef name, StringRef symbol) {
@@ -125,7 +115,14 @@ std::string StepWriter::type(size_t parameter, StringRef dtype,
   std::string text = "!zero.value<";
   for (int64_t extent : trained[parameter]->shape)
     text += std::to_string(extent) + "x";
-  return (text + dtype + rest + ">").str();
+  return (text + dtype + placement(*trained[parameter]) + rest + ">").str();
+}
+
+std::string StepWriter::placement(const ListedParameter &parameter) {
+  if (recipe.tensorAxis.empty() || !parameter.shardedDim)
+    return "";
+  return ", sharded = [" + recipe.tensorAxis + " : " +
+         std::to_string(*parameter.shardedDim) + "]";
 }
 
 std::string StepWriter::argument(StringRef input) {
@@ -228,7 +225,7 @@ void StepWriter::writeDeclarations() {
     os << "zero.parameter " << symbol(parameter.name) << " : ";
     for (int64_t extent : parameter.shape)
       os << extent << "x";
-    os << parameter.dtype;
+    os << parameter.dtype << placement(parameter);
     if (parameter.isFrozen)
       os << " frozen";
     if (parameter.isOptional)
@@ -281,8 +278,7 @@ void StepWriter::writeUpdates(StringRef gradients) {
 }
 
 void StepWriter::writeStep(StringRef name) {
-  std::string axes = llvm::join(
-      llvm::map_range(mesh, [](const auto &axis) { return axis.first; }), ", ");
+  std::string axes = llvm::join(batchAxes, ", ");
   // What is left to divide by stands in the types.
   std::string weight, prescaled, scaled;
   if (recipe.normalization == Normalization::tokens) {
@@ -293,9 +289,9 @@ void StepWriter::writeStep(StringRef name) {
     prescaled = recipe.isLossDivided ? "accumulation : -1" : "";
     scaled = recipe.isLossDivided ? "" : "accumulation : 1";
     if (!recipe.isSumOfRanks)
-      for (const auto &axis : mesh) {
-        weight += ", " + axis.first + " : -1";
-        scaled += (scaled.empty() ? "" : ", ") + axis.first + " : 1";
+      for (const std::string &axis : batchAxes) {
+        weight += ", " + axis + " : -1";
+        scaled += (scaled.empty() ? "" : ", ") + axis + " : 1";
       }
   }
   if (!recipe.lossScale.empty()) {
@@ -332,8 +328,11 @@ void StepWriter::writeStep(StringRef name) {
   os << "  " << results("g") << " = zero.micro_batches in "
      << recipe.accumulator << " {\n    " << results("d") << " = zero.backward("
      << each([&](size_t i) { return symbol(trained[i]->name); })
-     << ") prescaled(" << prescaled << ")\n        : " << arriving
-     << "\n    zero.yield " << each([&](size_t i) { return result("d", i); })
+     << ") prescaled(" << prescaled << ")"
+     << (recipe.tensorAxis.empty() ? ""
+                                   : " replicated [" + recipe.tensorAxis + "]")
+     << "\n        : " << arriving << "\n    zero.yield "
+     << each([&](size_t i) { return result("d", i); })
      << "\n        : " << arriving << "\n  }\n";
   os << "  " << results("r") << " = zero.reduce "
      << each([&](size_t i) { return result("g", i); });
@@ -376,6 +375,11 @@ LogicalResult StepWriter::run(StringRef name) {
     lossScaleSymbol = unique("loss_scale", ".scale");
   for (const auto &entry : recipe.schedules)
     scheduleSymbols[entry.first] = unique(entry.first, ".schedule");
+  for (const auto &axis : mesh)
+    if (axis.first != recipe.tensorAxis)
+      batchAxes.push_back(axis.first);
+  if (batchAxes.empty())
+    return fail("the mesh has no data-parallel axis; add one, such as dp=1");
   if (failed(findGroups()))
     return failure();
   if (recipe.maxNorm)

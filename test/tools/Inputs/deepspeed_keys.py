@@ -44,6 +44,7 @@ SAME = {
     "train_micro_batch_size_per_gpu",
     "prescale_gradients",
     "gradient_predivide_factor",
+    "tensor_parallel.autotp_size",
 }
 
 
@@ -94,12 +95,14 @@ class Importer:
         model = [{"name": "w", "shape": [3]}]
         (self.folder / "model.json").write_text(json.dumps(model))
 
+    mesh = "dp=2"
+
     def run(self, config):
         """The step without comments, its options, and all of its text."""
         (self.folder / "ds.json").write_text(json.dumps(config))
         command = [self.tool, "--import-deepspeed=ds.json", "--model=model.json"]
         done = subprocess.run(
-            command + ["--mesh=dp=2", "--json"],
+            command + [f"--mesh={self.mesh}", "--json"],
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -117,6 +120,7 @@ def check(row, importer):
     """What is wrong with |row|, or None."""
     path = row["key"].replace(".*", ".anything")
     example = json.loads(row["example"])
+    importer.mesh = "dp=2:tp=2" if path.endswith("autotp_size") else "dp=2"
     base, text = importer.run(make(path))
     needs = path in ("optimizer.type", "scheduler.params.total_num_steps")
     if base is None and not needs:
