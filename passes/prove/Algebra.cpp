@@ -81,21 +81,40 @@ struct HashBase {
 } // namespace
 
 struct Algebra::Tables {
-  struct HashPolynomial {
-    size_t operator()(Expr a) const { return a->hash; }
-    bool operator()(Expr a, Expr b) const {
-      if (a->terms.size() != b->terms.size())
-        return false;
-      return llvm::all_of(llvm::zip(a->terms, b->terms), [](auto pair) {
-        auto &[x, y] = pair;
-        return x.coefficient == y.coefficient && x.monomial == y.monomial;
-      });
+  /// A polynomial beside its hash. Most look-ups find another hash, or the
+  /// polynomial, so they read few polynomials.
+  struct Known {
+    size_t hash;
+    Expr polynomial;
+  };
+  struct Wanted {
+    size_t hash;
+    llvm::ArrayRef<Term> terms;
+  };
+  struct KnownInfo {
+    using Pointers = llvm::DenseMapInfo<Expr>;
+    static Known getEmptyKey() { return {0, Pointers::getEmptyKey()}; }
+    static Known getTombstoneKey() { return {0, Pointers::getTombstoneKey()}; }
+    static unsigned getHashValue(const Known &known) { return known.hash; }
+    static unsigned getHashValue(const Wanted &wanted) { return wanted.hash; }
+    static bool isEqual(const Known &a, const Known &b) {
+      return a.polynomial == b.polynomial;
+    }
+    static bool isEqual(const Wanted &wanted, const Known &known) {
+      return wanted.hash == known.hash &&
+             known.polynomial != Pointers::getEmptyKey() &&
+             known.polynomial != Pointers::getTombstoneKey() &&
+             llvm::equal(wanted.terms, known.polynomial->terms,
+                         [](const Term &x, const Term &y) {
+                           return x.coefficient == y.coefficient &&
+                                  x.monomial == y.monomial;
+                         });
     }
   };
   std::vector<std::unique_ptr<Base>> bases;
   std::vector<std::unique_ptr<Polynomial>> polynomials;
   std::unordered_set<const Base *, HashBase, HashBase> knownBases;
-  std::unordered_set<Expr, HashPolynomial, HashPolynomial> knownPolynomials;
+  llvm::DenseSet<Known, KnownInfo> knownPolynomials;
   RoundingTable roundings;
 };
 
@@ -116,17 +135,23 @@ bool Term::vanishes() const {
 
 /// Takes sorted terms without duplicates. No term vanishes.
 Expr Algebra::intern(std::vector<Term> terms) {
-  auto made = std::make_unique<Polynomial>();
-  made->terms = std::move(terms);
-  llvm::hash_code hash = llvm::hash_value(made->terms.size());
-  for (const Term &term : made->terms) {
+  llvm::hash_code hash = llvm::hash_value(terms.size());
+  for (const Term &term : terms) {
     hash = llvm::hash_combine(hash, term.coefficient.numerator,
                               term.coefficient.denominator);
+    for (auto [base, exponent] : term.monomial)
+      hash = llvm::hash_combine(hash, base->index, exponent);
+  }
+  auto it = tables->knownPolynomials.find_as(Tables::Wanted{hash, terms});
+  if (it != tables->knownPolynomials.end())
+    return it->polynomial;
+  auto made = std::make_unique<Polynomial>();
+  made->terms = std::move(terms);
+  for (const Term &term : made->terms) {
     made->sumOfBases &= term.monomial.size() == 1 &&
                         term.monomial[0].second == 1 &&
                         term.monomial[0].first->kind != BaseKind::operation;
     for (auto [base, exponent] : term.monomial) {
-      hash = llvm::hash_combine(hash, base->index, exponent);
       made->element |= base->isElement;
       made->undefined |= base->isUndefined;
       made->nan |= base->mayBeNan;
@@ -136,12 +161,10 @@ Expr Algebra::intern(std::vector<Term> terms) {
       made->depth = std::max(made->depth, base->depth);
     }
   }
-  made->hash = hash;
   made->index = tables->polynomials.size();
-  auto [it, isNew] = tables->knownPolynomials.insert(made.get());
-  if (isNew)
-    tables->polynomials.push_back(std::move(made));
-  return *it;
+  tables->knownPolynomials.insert({hash, made.get()});
+  tables->polynomials.push_back(std::move(made));
+  return tables->polynomials.back().get();
 }
 
 Expr Algebra::base(Base given) {

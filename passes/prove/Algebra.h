@@ -168,7 +168,6 @@ private:
   bool sumOfBases = true;
   AxisSet own = 0;
   unsigned depth = 0;
-  size_t hash = 0;
   unsigned index = 0;
 };
 
