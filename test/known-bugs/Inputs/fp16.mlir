@@ -55,19 +55,15 @@ module {
     zrt.scalar_state "loss_scale.clean" in @loss_scale.counters[1] changes_on_skip
     zrt.scalars @scalars {
       %0 = zrt.load_slot @loss_scale.counters[0]
-      zrt.store_slot %0, @scalar[0]
       %cst = arith.constant 1.000000e+00 : f64
-      %cst_0 = arith.constant 1.000000e+00 : f64
-      %cst_1 = arith.constant 2.000000e+00 : f64
-      %1 = arith.mulf %cst_0, %cst_1 : f64
+      %cst_0 = arith.constant 2.000000e+00 : f64
+      %1 = arith.mulf %cst, %cst_0 : f64
       %2 = arith.mulf %1, %0 : f64
       %3 = arith.divf %cst, %2 : f64
       zrt.store_slot %3, @scalar_0[0]
       %4 = zrt.load_slot @sums[0]
-      zrt.store_slot %4, @scalar_1[0]
       %5 = zrt.load_slot @arrivals[0]
       %6 = arith.mulf %5, %5 : f64
-      zrt.store_slot %6, @scalar_2[0]
       zrt.store_slot %4, @statistics[0]
       %7 = zrt.load_slot @arrivals[0]
       zrt.store_slot %7, @statistics[1]
@@ -76,7 +72,6 @@ module {
       zrt.store_slot %8, @statistics[3]
       zrt.yield
     }
-    zrt.slots @scalar [0.000000e+00]
     zrt.slots @scalar_0 [0.000000e+00]
     zrt.slots @sums [0.000000e+00]
     zrt.kernel @sum_squares.f32 [read f32] scalars 0 sums {
@@ -85,8 +80,6 @@ module {
       %1 = arith.mulf %0, %0 : f64
       zrt.yield %1 : f64
     }
-    zrt.slots @scalar_1 [0.000000e+00]
-    zrt.slots @scalar_2 [0.000000e+00]
     zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.scalars @scalars_3 {
       %0 = zrt.load_slot @statistics[0]
@@ -100,104 +93,68 @@ module {
       %cst_1 = arith.constant 2.000000e+00 : f64
       %6 = arith.select %5, %cst_1, %4 : f64
       %7 = zrt.load_slot @statistics[1]
-      %cst_2 = arith.constant 2.000000e+00 : f64
       %8 = zrt.load_slot @statistics[2]
-      %9 = arith.mulf %cst_2, %8 : f64
+      %9 = arith.mulf %cst_1, %8 : f64
       %10 = arith.mulf %7, %7 : f64
       %11 = arith.cmpf une, %9, %10 : f64
-      %cst_3 = arith.constant 3.000000e+00 : f64
-      %12 = arith.select %11, %cst_3, %6 : f64
-      zrt.store_slot %12, @scalar_4[0]
-      %cst_4 = arith.constant 8.750000e-01 : f64
-      zrt.store_slot %cst_4, @scalar_5[0]
+      %cst_2 = arith.constant 3.000000e+00 : f64
+      %12 = arith.select %11, %cst_2, %6 : f64
+      %cst_3 = arith.constant 8.750000e-01 : f64
       %13 = zrt.load_slot @input.0[0]
       %14 = arith.negf %13 : f64
-      %cst_5 = arith.constant 0.000000e+00 : f64
-      %15 = arith.cmpf oeq, %12, %cst_5 : f64
-      zrt.store_slot %14, @scalar_6[0]
-      zrt.store_slot %cst_4, @scalar_7[0]
-      %16 = zrt.load_slot @loss_scale.counters[0]
-      %17 = zrt.load_slot @loss_scale.counters[1]
+      %15 = zrt.load_slot @loss_scale.counters[0]
+      %16 = zrt.load_slot @loss_scale.counters[1]
+      zrt.store_slot %15, @loss_scale.counters.before[0]
+      zrt.store_slot %16, @loss_scale.counters.before[1]
       %true = arith.constant true
-      %cst_6 = arith.constant 2.000000e+00 : f64
-      %cst_7 = arith.constant 5.000000e-01 : f64
-      %cst_8 = arith.constant 2.000000e+03 : f64
-      %cst_9 = arith.constant 0.000000e+00 : f64
-      %cst_10 = arith.constant 1.000000e+00 : f64
-      %18 = arith.addf %17, %cst_10 : f64
-      %19 = arith.cmpf oeq, %18, %cst_8 : f64
-      %20 = arith.mulf %16, %cst_6 : f64
-      %21 = arith.select %19, %20, %16 : f64
-      %22 = arith.select %19, %cst_9, %18 : f64
-      %23 = arith.mulf %16, %cst_7 : f64
-      %24 = arith.select %true, %23, %21 : f64
-      %25 = arith.select %true, %cst_9, %22 : f64
-      %cst_11 = arith.constant 2.2250738585072014E-308 : f64
-      %26 = arith.cmpf ult, %24, %cst_11 : f64
-      %27 = arith.select %26, %16, %24 : f64
-      %cst_12 = arith.constant 1.7976931348623157E+308 : f64
-      %28 = arith.cmpf ugt, %24, %cst_12 : f64
-      %29 = arith.select %28, %16, %27 : f64
-      %cst_13 = arith.constant 1.000000e+00 : f64
-      %30 = arith.cmpf oeq, %12, %cst_13 : f64
-      %31 = arith.select %30, %29, %16 : f64
-      %32 = arith.select %30, %25, %17 : f64
+      %cst_4 = arith.constant 5.000000e-01 : f64
+      %cst_5 = arith.constant 2.000000e+03 : f64
+      %17 = arith.addf %16, %cst_0 : f64
+      %18 = arith.cmpf oeq, %17, %cst_5 : f64
+      %19 = arith.mulf %15, %cst_1 : f64
+      %20 = arith.select %18, %19, %15 : f64
+      %21 = arith.select %18, %cst, %17 : f64
+      %22 = arith.mulf %15, %cst_4 : f64
+      %23 = arith.select %true, %22, %20 : f64
+      %24 = arith.select %true, %cst, %21 : f64
+      %cst_6 = arith.constant 2.2250738585072014E-308 : f64
+      %25 = arith.cmpf ult, %23, %cst_6 : f64
+      %26 = arith.select %25, %15, %23 : f64
+      %cst_7 = arith.constant 1.7976931348623157E+308 : f64
+      %27 = arith.cmpf ugt, %23, %cst_7 : f64
+      %28 = arith.select %27, %15, %26 : f64
+      %29 = arith.cmpf oeq, %12, %cst_0 : f64
+      %30 = arith.select %29, %28, %15 : f64
+      %31 = arith.select %29, %24, %16 : f64
       %false = arith.constant false
-      %cst_14 = arith.constant 2.000000e+00 : f64
-      %cst_15 = arith.constant 5.000000e-01 : f64
-      %cst_16 = arith.constant 2.000000e+03 : f64
-      %cst_17 = arith.constant 0.000000e+00 : f64
-      %cst_18 = arith.constant 1.000000e+00 : f64
-      %33 = arith.addf %17, %cst_18 : f64
-      %34 = arith.cmpf oeq, %33, %cst_16 : f64
-      %35 = arith.mulf %16, %cst_14 : f64
-      %36 = arith.select %34, %35, %16 : f64
-      %37 = arith.select %34, %cst_17, %33 : f64
-      %38 = arith.mulf %16, %cst_15 : f64
-      %39 = arith.select %false, %38, %36 : f64
-      %40 = arith.select %false, %cst_17, %37 : f64
-      %cst_19 = arith.constant 2.2250738585072014E-308 : f64
-      %41 = arith.cmpf ult, %39, %cst_19 : f64
-      %42 = arith.select %41, %16, %39 : f64
-      %cst_20 = arith.constant 1.7976931348623157E+308 : f64
-      %43 = arith.cmpf ugt, %39, %cst_20 : f64
-      %44 = arith.select %43, %16, %42 : f64
-      %cst_21 = arith.constant 0.000000e+00 : f64
-      %45 = arith.cmpf oeq, %12, %cst_21 : f64
-      %46 = arith.select %45, %44, %31 : f64
-      %47 = arith.select %45, %40, %32 : f64
-      zrt.store_slot %46, @loss_scale.counters[0]
-      zrt.store_slot %47, @loss_scale.counters[1]
-      %48 = math.sqrt %0 : f64
-      zrt.store_slot %48, @scalar_8[0]
-      %49 = zrt.load_slot @scalar_0[0]
-      %50 = arith.mulf %48, %49 : f64
-      zrt.store_slot %50, @scalar_9[0]
-      %cst_22 = arith.constant 1.000000e+00 : f64
-      %cst_23 = arith.constant 9.9999999999999995E-7 : f64
-      %cst_24 = arith.constant 1.000000e+00 : f64
-      %51 = arith.addf %50, %cst_23 : f64
-      %52 = arith.divf %cst_22, %51 : f64
-      %53 = arith.minimumf %cst_24, %52 : f64
-      zrt.store_slot %53, @scalar_10[0]
-      %54 = arith.mulf %49, %53 : f64
-      zrt.store_slot %54, @scalar_11[0]
-      zrt.store_slot %50, @result.norm[0]
+      %32 = arith.select %false, %22, %20 : f64
+      %33 = arith.select %false, %cst, %21 : f64
+      %34 = arith.cmpf ult, %32, %cst_6 : f64
+      %35 = arith.select %34, %15, %32 : f64
+      %36 = arith.cmpf ugt, %32, %cst_7 : f64
+      %37 = arith.select %36, %15, %35 : f64
+      %38 = arith.cmpf oeq, %12, %cst : f64
+      %39 = arith.select %38, %37, %30 : f64
+      %40 = arith.select %38, %33, %31 : f64
+      zrt.store_slot %39, @loss_scale.counters[0]
+      zrt.store_slot %40, @loss_scale.counters[1]
+      %41 = math.sqrt %0 : f64
+      %42 = zrt.load_slot @scalar_0[0]
+      %43 = arith.mulf %41, %42 : f64
+      %cst_8 = arith.constant 9.9999999999999995E-7 : f64
+      %44 = arith.addf %43, %cst_8 : f64
+      %45 = arith.divf %cst_0, %44 : f64
+      %46 = arith.minimumf %cst_0, %45 : f64
+      %47 = arith.mulf %42, %46 : f64
+      zrt.store_slot %43, @result.norm[0]
       zrt.store_slot %12, @outcome[0]
       zrt.store_slot %12, @row[0]
-      zrt.store_slot %54, @row[1]
+      zrt.store_slot %47, @row[1]
       zrt.store_slot %14, @row[2]
-      zrt.store_slot %cst_4, @row[3]
+      zrt.store_slot %cst_3, @row[3]
       zrt.yield
     }
-    zrt.slots @scalar_4 [0.000000e+00]
-    zrt.slots @scalar_5 [0.000000e+00]
-    zrt.slots @scalar_6 [0.000000e+00]
-    zrt.slots @scalar_7 [0.000000e+00]
-    zrt.slots @scalar_8 [0.000000e+00]
-    zrt.slots @scalar_9 [0.000000e+00]
-    zrt.slots @scalar_10 [0.000000e+00]
-    zrt.slots @scalar_11 [0.000000e+00]
+    zrt.slots @loss_scale.counters.before [0.000000e+00, 0.000000e+00]
     zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.segments @b0.groups ends [192] rows [0] scalars [@row]
@@ -211,6 +168,13 @@ module {
       %5 = math.fma %4, %2, %arg1 : f32
       %6 = arith.truncf %5 : f32 to f16
       zrt.yield %5, %4, %6 : f32, f32, f16
+    }
+    zrt.scalars @restore {
+      %0 = zrt.load_slot @loss_scale.counters.before[0]
+      %1 = zrt.load_slot @loss_scale.counters.before[1]
+      zrt.store_slot %0, @loss_scale.counters[0]
+      zrt.store_slot %1, @loss_scale.counters[1]
+      zrt.yield
     }
     zrt.handler @arrive_first {
       zrt.pack
@@ -241,42 +205,57 @@ module {
     zrt.sequence @last [@b0] run [@b0.close_last]
     zrt.handler @reopen {
     }
-    zrt.handler @finish {
+    zrt.handler @measure {
       zrt.count_arrivals to @arrivals
       zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
       zrt.run_scalars @scalars
       zrt.all_reduce_scalars @statistics over [dp]
       zrt.run_scalars @scalars_3
+    }
+    zrt.handler @update {
       zrt.launch @update.sgd.f32.f16 [@b0.reduced, @b0.master, @b0.momentum_buffer, @b0.parameters] over @b0.groups own [dp]
       zrt.all_gather @b0.parameters over [dp]
+    }
+    zrt.handler @commit {
       zrt.commit @outcome
+    }
+    zrt.handler @undo {
+      zrt.run_scalars @restore
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @measure, @update, @commit, @reset]
+    zrt.transition first on measure to measured run [@close_first, @reduce, @measure, @commit]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @measure, @update, @commit, @reset]
+    zrt.transition between on measure to measured run [@reduce, @measure, @commit]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @measure, @update, @commit, @reset]
+    zrt.transition next on measure to measured run [@reduce, @measure, @commit]
     zrt.transition next on discard to idle run [@reset]
     zrt.transition idle on begin_last to only run []
     zrt.transition only on arrive to only run [@arrive_first] sequence @only
     zrt.transition only on accumulate to reduced run [] sequence @only
-    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on apply to idle run [@measure, @update, @commit, @reset] sequence @only
+    zrt.transition only on measure to measured run [@measure, @commit] sequence @only
     zrt.transition only on discard to idle run [] sequence @only
     zrt.transition between on begin_last to last run [@begin_next]
     zrt.transition last on arrive to last run [@arrive_next] sequence @last
     zrt.transition last on accumulate to reduced run [] sequence @last
-    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on apply to idle run [@measure, @update, @commit, @reset] sequence @last
+    zrt.transition last on measure to measured run [@measure, @commit] sequence @last
     zrt.transition last on discard to idle run [@reset] sequence @last
     zrt.transition reduced on begin to next run [@reopen, @begin_next]
     zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
-    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on apply to idle run [@measure, @update, @commit, @reset]
+    zrt.transition reduced on measure to measured run [@measure, @commit]
     zrt.transition reduced on discard to idle run [@reset]
+    zrt.transition measured on apply to idle run [@update, @reset]
+    zrt.transition measured on discard to idle run [@undo, @reset]
   }
 }
 

@@ -36,27 +36,21 @@ module {
     zrt.bucket_table @b1 into @b1.gradient store @store.f32.f32 add @add.f32.f32 parameters @b1.parameters
     zrt.scalars @scalars {
       %cst = arith.constant 1.000000e+00 : f64
-      %cst_0 = arith.constant 1.000000e+00 : f64
-      %cst_1 = arith.constant 2.000000e+00 : f64
-      %0 = arith.mulf %cst_0, %cst_1 : f64
+      %cst_0 = arith.constant 2.000000e+00 : f64
+      %0 = arith.mulf %cst, %cst_0 : f64
       %1 = arith.divf %cst, %0 : f64
       zrt.store_slot %1, @scalar[0]
       %2 = zrt.load_slot @sums[0]
-      zrt.store_slot %2, @scalar_0[0]
       %3 = zrt.load_slot @sums_1[0]
-      zrt.store_slot %3, @scalar_2[0]
       %4 = zrt.load_slot @arrivals[0]
       %5 = arith.mulf %4, %4 : f64
-      zrt.store_slot %5, @scalar_3[0]
-      %6 = zrt.load_slot @scalar_0[0]
-      zrt.store_slot %6, @statistics[0]
-      %7 = zrt.load_slot @scalar_2[0]
-      zrt.store_slot %7, @statistics[1]
-      %8 = zrt.load_slot @arrivals[0]
-      zrt.store_slot %8, @statistics[2]
+      zrt.store_slot %2, @statistics[0]
+      zrt.store_slot %3, @statistics[1]
+      %6 = zrt.load_slot @arrivals[0]
+      zrt.store_slot %6, @statistics[2]
       zrt.store_slot %5, @statistics[3]
-      %9 = zrt.load_slot @arrivals[1]
-      zrt.store_slot %9, @statistics[4]
+      %7 = zrt.load_slot @arrivals[1]
+      zrt.store_slot %7, @statistics[4]
       zrt.yield
     }
     zrt.slots @scalar [0.000000e+00]
@@ -67,10 +61,7 @@ module {
       %1 = arith.mulf %0, %0 : f64
       zrt.yield %1 : f64
     }
-    zrt.slots @scalar_0 [0.000000e+00]
     zrt.slots @sums_1 [0.000000e+00]
-    zrt.slots @scalar_2 [0.000000e+00]
-    zrt.slots @scalar_3 [0.000000e+00]
     zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.scalars @scalars_4 {
       %0 = zrt.load_slot @statistics[0]
@@ -83,55 +74,36 @@ module {
       %5 = arith.select %4, %cst_0, %cst : f64
       %6 = arith.subf %1, %1 : f64
       %7 = arith.cmpf une, %6, %cst : f64
-      %cst_1 = arith.constant 1.000000e+00 : f64
-      %8 = arith.select %7, %cst_1, %5 : f64
+      %8 = arith.select %7, %cst_0, %5 : f64
       %9 = arith.cmpf une, %2, %cst : f64
-      %cst_2 = arith.constant 2.000000e+00 : f64
-      %10 = arith.select %9, %cst_2, %8 : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %10 = arith.select %9, %cst_1, %8 : f64
       %11 = zrt.load_slot @statistics[2]
-      %cst_3 = arith.constant 4.000000e+00 : f64
+      %cst_2 = arith.constant 4.000000e+00 : f64
       %12 = zrt.load_slot @statistics[3]
-      %13 = arith.mulf %cst_3, %12 : f64
+      %13 = arith.mulf %cst_2, %12 : f64
       %14 = arith.mulf %11, %11 : f64
       %15 = arith.cmpf une, %13, %14 : f64
-      %cst_4 = arith.constant 3.000000e+00 : f64
-      %16 = arith.select %15, %cst_4, %10 : f64
-      zrt.store_slot %16, @scalar_5[0]
+      %cst_3 = arith.constant 3.000000e+00 : f64
+      %16 = arith.select %15, %cst_3, %10 : f64
       %17 = zrt.load_slot @input.0[0]
       %18 = arith.negf %17 : f64
-      %cst_5 = arith.constant 0.000000e+00 : f64
-      %19 = arith.cmpf oeq, %16, %cst_5 : f64
-      zrt.store_slot %18, @scalar_6[0]
-      %20 = arith.addf %0, %1 : f64
-      zrt.store_slot %20, @scalar_7[0]
-      %21 = math.sqrt %20 : f64
-      zrt.store_slot %21, @scalar_8[0]
-      %22 = zrt.load_slot @scalar[0]
-      %23 = arith.mulf %21, %22 : f64
-      zrt.store_slot %23, @scalar_9[0]
-      %cst_6 = arith.constant 1.000000e+00 : f64
-      %cst_7 = arith.constant 9.9999999999999995E-7 : f64
-      %cst_8 = arith.constant 1.000000e+00 : f64
-      %24 = arith.addf %23, %cst_7 : f64
-      %25 = arith.divf %cst_6, %24 : f64
-      %26 = arith.minimumf %cst_8, %25 : f64
-      zrt.store_slot %26, @scalar_10[0]
-      %27 = arith.mulf %22, %26 : f64
-      zrt.store_slot %27, @scalar_11[0]
-      zrt.store_slot %23, @result.norm[0]
+      %19 = arith.addf %0, %1 : f64
+      %20 = math.sqrt %19 : f64
+      %21 = zrt.load_slot @scalar[0]
+      %22 = arith.mulf %20, %21 : f64
+      %cst_4 = arith.constant 9.9999999999999995E-7 : f64
+      %23 = arith.addf %22, %cst_4 : f64
+      %24 = arith.divf %cst_0, %23 : f64
+      %25 = arith.minimumf %cst_0, %24 : f64
+      %26 = arith.mulf %21, %25 : f64
+      zrt.store_slot %22, @result.norm[0]
       zrt.store_slot %16, @outcome[0]
       zrt.store_slot %16, @row[0]
-      zrt.store_slot %27, @row[1]
+      zrt.store_slot %26, @row[1]
       zrt.store_slot %18, @row[2]
       zrt.yield
     }
-    zrt.slots @scalar_5 [0.000000e+00]
-    zrt.slots @scalar_6 [0.000000e+00]
-    zrt.slots @scalar_7 [0.000000e+00]
-    zrt.slots @scalar_8 [0.000000e+00]
-    zrt.slots @scalar_9 [0.000000e+00]
-    zrt.slots @scalar_10 [0.000000e+00]
-    zrt.slots @scalar_11 [0.000000e+00]
     zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.segments @b0.groups ends [64] rows [0] scalars [@row]
@@ -184,7 +156,7 @@ module {
     zrt.sequence @last [@b0, @b1] run [@b0.close_last, @b1.close_last]
     zrt.handler @reopen {
     }
-    zrt.handler @finish {
+    zrt.handler @measure {
       zrt.count_arrivals to @arrivals
       zrt.all_reduce @b1.reduced over [pp]
       zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [dp] sum @sums at 0
@@ -192,38 +164,50 @@ module {
       zrt.run_scalars @scalars
       zrt.all_reduce_scalars @statistics over [dp, pp]
       zrt.run_scalars @scalars_4
+    }
+    zrt.handler @update {
       zrt.launch @update.sgd.f32.f32 [@b0.reduced, @b0.parameters] over @b0.groups own [dp]
       zrt.all_gather @b0.parameters over [dp]
       zrt.launch @update.sgd.f32.f32 [@b1.reduced, @b1.parameters] over @b1.groups own [dp]
       zrt.all_gather @b1.parameters over [dp]
+    }
+    zrt.handler @commit {
       zrt.commit @outcome
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @measure, @update, @commit, @reset]
+    zrt.transition first on measure to measured run [@close_first, @reduce, @measure, @commit]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @measure, @update, @commit, @reset]
+    zrt.transition between on measure to measured run [@reduce, @measure, @commit]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @measure, @update, @commit, @reset]
+    zrt.transition next on measure to measured run [@reduce, @measure, @commit]
     zrt.transition next on discard to idle run [@reset]
     zrt.transition idle on begin_last to only run []
     zrt.transition only on arrive to only run [@arrive_first] sequence @only
     zrt.transition only on accumulate to reduced run [] sequence @only
-    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on apply to idle run [@measure, @update, @commit, @reset] sequence @only
+    zrt.transition only on measure to measured run [@measure, @commit] sequence @only
     zrt.transition only on discard to idle run [] sequence @only
     zrt.transition between on begin_last to last run [@begin_next]
     zrt.transition last on arrive to last run [@arrive_next] sequence @last
     zrt.transition last on accumulate to reduced run [] sequence @last
-    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on apply to idle run [@measure, @update, @commit, @reset] sequence @last
+    zrt.transition last on measure to measured run [@measure, @commit] sequence @last
     zrt.transition last on discard to idle run [@reset] sequence @last
     zrt.transition reduced on begin to next run [@reopen, @begin_next]
     zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
-    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on apply to idle run [@measure, @update, @commit, @reset]
+    zrt.transition reduced on measure to measured run [@measure, @commit]
     zrt.transition reduced on discard to idle run [@reset]
+    zrt.transition measured on apply to idle run [@update, @reset]
+    zrt.transition measured on discard to idle run [@reset]
   }
 }
 

@@ -74,24 +74,19 @@ module {
     zrt.bucket_table @b3 into @b3.gradient store @store.bf16.f32 add @add.bf16.f32 parameters @b3.parameters master @b3.master
     zrt.scalars @scalars {
       %cst = arith.constant 1.000000e+00 : f64
-      %cst_0 = arith.constant 1.000000e+00 : f64
-      %cst_1 = arith.constant 2.000000e+00 : f64
-      %0 = arith.mulf %cst_0, %cst_1 : f64
-      %cst_2 = arith.constant 2.000000e+00 : f64
-      %1 = arith.mulf %0, %cst_2 : f64
+      %cst_0 = arith.constant 2.000000e+00 : f64
+      %0 = arith.mulf %cst, %cst_0 : f64
+      %1 = arith.mulf %0, %cst_0 : f64
       %2 = arith.divf %cst, %1 : f64
       zrt.store_slot %2, @scalar[0]
       %3 = zrt.load_slot @sums[0]
-      zrt.store_slot %3, @scalar_0[0]
       %4 = zrt.load_slot @sums_1[0]
-      zrt.store_slot %4, @scalar_2[0]
       %5 = zrt.load_slot @sums_3[0]
       %6 = zrt.load_slot @sums_3[1]
       %7 = arith.addf %5, %6 : f64
       zrt.store_slot %7, @scalar_4[0]
       %8 = zrt.load_slot @arrivals[0]
       %9 = arith.mulf %8, %8 : f64
-      zrt.store_slot %9, @scalar_5[0]
       zrt.store_slot %3, @statistics[0]
       zrt.store_slot %4, @statistics[1]
       %10 = zrt.load_slot @arrivals[0]
@@ -109,12 +104,9 @@ module {
       %1 = arith.mulf %0, %0 : f64
       zrt.yield %1 : f64
     }
-    zrt.slots @scalar_0 [0.000000e+00]
     zrt.slots @sums_1 [0.000000e+00]
-    zrt.slots @scalar_2 [0.000000e+00]
     zrt.slots @sums_3 [0.000000e+00, 0.000000e+00]
     zrt.slots @scalar_4 [0.000000e+00]
-    zrt.slots @scalar_5 [0.000000e+00]
     zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.scalars @scalars_6 {
       %0 = zrt.load_slot @statistics[0]
@@ -128,106 +120,73 @@ module {
       %6 = arith.select %5, %cst_0, %cst : f64
       %7 = arith.subf %1, %1 : f64
       %8 = arith.cmpf une, %7, %cst : f64
-      %cst_1 = arith.constant 1.000000e+00 : f64
-      %9 = arith.select %8, %cst_1, %6 : f64
+      %9 = arith.select %8, %cst_0, %6 : f64
       %10 = arith.subf %2, %2 : f64
       %11 = arith.cmpf une, %10, %cst : f64
-      %cst_2 = arith.constant 1.000000e+00 : f64
-      %12 = arith.select %11, %cst_2, %9 : f64
+      %12 = arith.select %11, %cst_0, %9 : f64
       %13 = arith.cmpf une, %3, %cst : f64
-      %cst_3 = arith.constant 2.000000e+00 : f64
-      %14 = arith.select %13, %cst_3, %12 : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %14 = arith.select %13, %cst_1, %12 : f64
       %15 = zrt.load_slot @statistics[2]
-      %cst_4 = arith.constant 8.000000e+00 : f64
+      %cst_2 = arith.constant 8.000000e+00 : f64
       %16 = zrt.load_slot @statistics[3]
-      %17 = arith.mulf %cst_4, %16 : f64
+      %17 = arith.mulf %cst_2, %16 : f64
       %18 = arith.mulf %15, %15 : f64
       %19 = arith.cmpf une, %17, %18 : f64
-      %cst_5 = arith.constant 3.000000e+00 : f64
-      %20 = arith.select %19, %cst_5, %14 : f64
-      zrt.store_slot %20, @scalar_7[0]
-      %cst_6 = arith.constant 1.250000e-01 : f64
-      zrt.store_slot %cst_6, @scalar_8[0]
+      %cst_3 = arith.constant 3.000000e+00 : f64
+      %20 = arith.select %19, %cst_3, %14 : f64
+      %cst_4 = arith.constant 1.250000e-01 : f64
       %21 = zrt.load_slot @input.0[0]
       %22 = zrt.load_slot @decay.counters[0]
-      %cst_7 = arith.constant 1.000000e+00 : f64
-      %cst_8 = arith.constant 7.500000e-01 : f64
-      %23 = arith.mulf %22, %cst_8 : f64
-      %24 = arith.subf %cst_7, %23 : f64
+      zrt.store_slot %22, @decay.counters.before[0]
+      %cst_5 = arith.constant 7.500000e-01 : f64
+      %23 = arith.mulf %22, %cst_5 : f64
+      %24 = arith.subf %cst_0, %23 : f64
       %25 = arith.divf %21, %24 : f64
       %26 = arith.negf %25 : f64
-      %27 = arith.mulf %21, %cst_6 : f64
-      %28 = arith.subf %cst_7, %27 : f64
-      %cst_9 = arith.constant 0.000000e+00 : f64
-      %29 = arith.cmpf oeq, %20, %cst_9 : f64
+      %27 = arith.mulf %21, %cst_4 : f64
+      %28 = arith.subf %cst_0, %27 : f64
+      %29 = arith.cmpf oeq, %20, %cst : f64
       %30 = arith.select %29, %23, %22 : f64
       zrt.store_slot %30, @decay.counters[0]
-      zrt.store_slot %26, @scalar_9[0]
-      zrt.store_slot %28, @scalar_10[0]
-      %cst_10 = arith.constant 0.000000e+00 : f64
-      zrt.store_slot %cst_10, @scalar_11[0]
       %31 = zrt.load_slot @no_decay.counters[0]
-      %cst_11 = arith.constant 1.000000e+00 : f64
-      %cst_12 = arith.constant 7.500000e-01 : f64
-      %32 = arith.mulf %31, %cst_12 : f64
-      %33 = arith.subf %cst_11, %32 : f64
+      zrt.store_slot %31, @no_decay.counters.before[0]
+      %32 = arith.mulf %31, %cst_5 : f64
+      %33 = arith.subf %cst_0, %32 : f64
       %34 = arith.divf %21, %33 : f64
       %35 = arith.negf %34 : f64
-      %36 = arith.mulf %21, %cst_10 : f64
-      %37 = arith.subf %cst_11, %36 : f64
-      %cst_13 = arith.constant 0.000000e+00 : f64
-      %38 = arith.cmpf oeq, %20, %cst_13 : f64
-      %39 = arith.select %38, %32, %31 : f64
-      zrt.store_slot %39, @no_decay.counters[0]
-      zrt.store_slot %35, @scalar_12[0]
-      zrt.store_slot %37, @scalar_13[0]
-      %40 = arith.addf %0, %1 : f64
-      zrt.store_slot %40, @scalar_14[0]
-      %41 = arith.addf %40, %2 : f64
-      zrt.store_slot %41, @scalar_15[0]
-      %42 = math.sqrt %41 : f64
-      zrt.store_slot %42, @scalar_16[0]
-      %43 = zrt.load_slot @scalar[0]
-      %44 = arith.mulf %42, %43 : f64
-      zrt.store_slot %44, @scalar_17[0]
-      %cst_14 = arith.constant 1.000000e+00 : f64
-      %cst_15 = arith.constant 9.9999999999999995E-7 : f64
-      %cst_16 = arith.constant 1.000000e+00 : f64
-      %45 = arith.addf %44, %cst_15 : f64
-      %46 = arith.divf %cst_14, %45 : f64
-      %47 = arith.minimumf %cst_16, %46 : f64
-      zrt.store_slot %47, @scalar_18[0]
-      %48 = arith.mulf %43, %47 : f64
-      zrt.store_slot %48, @scalar_19[0]
-      zrt.store_slot %44, @result.norm[0]
+      %36 = arith.mulf %21, %cst : f64
+      %37 = arith.subf %cst_0, %36 : f64
+      %38 = arith.select %29, %32, %31 : f64
+      zrt.store_slot %38, @no_decay.counters[0]
+      %39 = arith.addf %0, %1 : f64
+      %40 = arith.addf %39, %2 : f64
+      %41 = math.sqrt %40 : f64
+      %42 = zrt.load_slot @scalar[0]
+      %43 = arith.mulf %41, %42 : f64
+      %cst_6 = arith.constant 9.9999999999999995E-7 : f64
+      %44 = arith.addf %43, %cst_6 : f64
+      %45 = arith.divf %cst_0, %44 : f64
+      %46 = arith.minimumf %cst_0, %45 : f64
+      %47 = arith.mulf %42, %46 : f64
+      zrt.store_slot %43, @result.norm[0]
       zrt.store_slot %20, @outcome[0]
       zrt.store_slot %20, @row[0]
-      zrt.store_slot %48, @row[1]
+      zrt.store_slot %47, @row[1]
       zrt.store_slot %26, @row[2]
       zrt.store_slot %28, @row[3]
       zrt.store_slot %20, @row_20[0]
-      zrt.store_slot %48, @row_20[1]
+      zrt.store_slot %47, @row_20[1]
       zrt.store_slot %35, @row_20[2]
       zrt.store_slot %37, @row_20[3]
       zrt.yield
     }
-    zrt.slots @scalar_7 [0.000000e+00]
-    zrt.slots @scalar_8 [0.000000e+00]
     zrt.slots @decay.counters [1.000000e+00]
     zrt.scalar_state "decay.beta1_t" in @decay.counters[0]
-    zrt.slots @scalar_9 [0.000000e+00]
-    zrt.slots @scalar_10 [0.000000e+00]
-    zrt.slots @scalar_11 [0.000000e+00]
+    zrt.slots @decay.counters.before [0.000000e+00]
     zrt.slots @no_decay.counters [1.000000e+00]
     zrt.scalar_state "no_decay.beta1_t" in @no_decay.counters[0]
-    zrt.slots @scalar_12 [0.000000e+00]
-    zrt.slots @scalar_13 [0.000000e+00]
-    zrt.slots @scalar_14 [0.000000e+00]
-    zrt.slots @scalar_15 [0.000000e+00]
-    zrt.slots @scalar_16 [0.000000e+00]
-    zrt.slots @scalar_17 [0.000000e+00]
-    zrt.slots @scalar_18 [0.000000e+00]
-    zrt.slots @scalar_19 [0.000000e+00]
+    zrt.slots @no_decay.counters.before [0.000000e+00]
     zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.slots @row_20 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
@@ -257,6 +216,13 @@ module {
     zrt.segments @b1.groups ends [128] rows [0] scalars [@row]
     zrt.segments @b2.groups ends [256] rows [0] scalars [@row_20]
     zrt.segments @b3.groups ends [128] rows [0] scalars [@row_20]
+    zrt.scalars @restore {
+      %0 = zrt.load_slot @no_decay.counters.before[0]
+      zrt.store_slot %0, @no_decay.counters[0]
+      %1 = zrt.load_slot @decay.counters.before[0]
+      zrt.store_slot %1, @decay.counters[0]
+      zrt.yield
+    }
     zrt.handler @arrive_first {
       zrt.pack
     }
@@ -323,7 +289,7 @@ module {
       zrt.keep_on_root @b2.gradient over [edp, ep, tp]
       zrt.keep_on_root @b3.gradient over [edp, ep]
     }
-    zrt.handler @finish {
+    zrt.handler @measure {
       zrt.count_arrivals to @arrivals
       zrt.launch @sum_squares.f32 [@b0.gradient] over @b0.whole sum @sums at 0
       zrt.launch @sum_squares.f32 [@b1.gradient] over @b1.whole sum @sums_1 at 0
@@ -334,38 +300,53 @@ module {
       zrt.count_replicated_once @statistics[1] over [ep, edp]
       zrt.all_reduce_scalars @statistics over [ep, tp, edp]
       zrt.run_scalars @scalars_6
+    }
+    zrt.handler @update {
       zrt.launch @update.adam.f32.bf16 [@b0.gradient, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups
       zrt.launch @update.adam.f32.bf16 [@b1.gradient, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups
       zrt.launch @update.adam.f32.bf16 [@b2.gradient, @b2.master, @b2.m, @b2.v, @b2.parameters] over @b2.groups
       zrt.launch @update.adam.f32.bf16 [@b3.gradient, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups
+    }
+    zrt.handler @commit {
       zrt.commit @outcome
+    }
+    zrt.handler @undo {
+      zrt.run_scalars @restore
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @measure, @update, @commit, @reset]
+    zrt.transition first on measure to measured run [@close_first, @reduce, @measure, @commit]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @measure, @update, @commit, @reset]
+    zrt.transition between on measure to measured run [@reduce, @measure, @commit]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @measure, @update, @commit, @reset]
+    zrt.transition next on measure to measured run [@reduce, @measure, @commit]
     zrt.transition next on discard to idle run [@reset]
     zrt.transition idle on begin_last to only run []
     zrt.transition only on arrive to only run [@arrive_first] sequence @only
     zrt.transition only on accumulate to reduced run [] sequence @only
-    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on apply to idle run [@measure, @update, @commit, @reset] sequence @only
+    zrt.transition only on measure to measured run [@measure, @commit] sequence @only
     zrt.transition only on discard to idle run [] sequence @only
     zrt.transition between on begin_last to last run [@begin_next]
     zrt.transition last on arrive to last run [@arrive_next] sequence @last
     zrt.transition last on accumulate to reduced run [] sequence @last
-    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on apply to idle run [@measure, @update, @commit, @reset] sequence @last
+    zrt.transition last on measure to measured run [@measure, @commit] sequence @last
     zrt.transition last on discard to idle run [@reset] sequence @last
     zrt.transition reduced on begin to next run [@reopen, @begin_next]
     zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
-    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on apply to idle run [@measure, @update, @commit, @reset]
+    zrt.transition reduced on measure to measured run [@measure, @commit]
     zrt.transition reduced on discard to idle run [@reset]
+    zrt.transition measured on apply to idle run [@update, @reset]
+    zrt.transition measured on discard to idle run [@undo, @reset]
   }
 }
 

@@ -78,24 +78,17 @@ module {
     zrt.bucket_table @b3 into @b3.gradient store @store.bf16.f32 add @add.bf16.f32 parameters @b3.parameters master @b3.master
     zrt.scalars @scalars {
       %cst = arith.constant 1.000000e+00 : f64
-      %cst_0 = arith.constant 1.000000e+00 : f64
-      %cst_1 = arith.constant 2.000000e+00 : f64
-      %0 = arith.mulf %cst_0, %cst_1 : f64
-      %cst_2 = arith.constant 2.000000e+00 : f64
-      %1 = arith.mulf %0, %cst_2 : f64
+      %cst_0 = arith.constant 2.000000e+00 : f64
+      %0 = arith.mulf %cst, %cst_0 : f64
+      %1 = arith.mulf %0, %cst_0 : f64
       %2 = arith.divf %cst, %1 : f64
       zrt.store_slot %2, @scalar[0]
       %3 = zrt.load_slot @sums[0]
-      zrt.store_slot %3, @scalar_0[0]
       %4 = zrt.load_slot @sums_1[0]
-      zrt.store_slot %4, @scalar_2[0]
       %5 = zrt.load_slot @sums_3[0]
-      zrt.store_slot %5, @scalar_4[0]
       %6 = zrt.load_slot @sums_5[0]
-      zrt.store_slot %6, @scalar_6[0]
       %7 = zrt.load_slot @arrivals[0]
       %8 = arith.mulf %7, %7 : f64
-      zrt.store_slot %8, @scalar_7[0]
       zrt.store_slot %3, @statistics[0]
       zrt.store_slot %4, @statistics[1]
       zrt.store_slot %5, @statistics[2]
@@ -115,14 +108,9 @@ module {
       %1 = arith.mulf %0, %0 : f64
       zrt.yield %1 : f64
     }
-    zrt.slots @scalar_0 [0.000000e+00]
     zrt.slots @sums_1 [0.000000e+00]
-    zrt.slots @scalar_2 [0.000000e+00]
     zrt.slots @sums_3 [0.000000e+00]
-    zrt.slots @scalar_4 [0.000000e+00]
     zrt.slots @sums_5 [0.000000e+00]
-    zrt.slots @scalar_6 [0.000000e+00]
-    zrt.slots @scalar_7 [0.000000e+00]
     zrt.slots @statistics [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.scalars @scalars_8 {
       %0 = zrt.load_slot @statistics[0]
@@ -137,113 +125,77 @@ module {
       %7 = arith.select %6, %cst_0, %cst : f64
       %8 = arith.subf %1, %1 : f64
       %9 = arith.cmpf une, %8, %cst : f64
-      %cst_1 = arith.constant 1.000000e+00 : f64
-      %10 = arith.select %9, %cst_1, %7 : f64
+      %10 = arith.select %9, %cst_0, %7 : f64
       %11 = arith.subf %2, %2 : f64
       %12 = arith.cmpf une, %11, %cst : f64
-      %cst_2 = arith.constant 1.000000e+00 : f64
-      %13 = arith.select %12, %cst_2, %10 : f64
+      %13 = arith.select %12, %cst_0, %10 : f64
       %14 = arith.subf %3, %3 : f64
       %15 = arith.cmpf une, %14, %cst : f64
-      %cst_3 = arith.constant 1.000000e+00 : f64
-      %16 = arith.select %15, %cst_3, %13 : f64
+      %16 = arith.select %15, %cst_0, %13 : f64
       %17 = arith.cmpf une, %4, %cst : f64
-      %cst_4 = arith.constant 2.000000e+00 : f64
-      %18 = arith.select %17, %cst_4, %16 : f64
+      %cst_1 = arith.constant 2.000000e+00 : f64
+      %18 = arith.select %17, %cst_1, %16 : f64
       %19 = zrt.load_slot @statistics[4]
-      %cst_5 = arith.constant 8.000000e+00 : f64
+      %cst_2 = arith.constant 8.000000e+00 : f64
       %20 = zrt.load_slot @statistics[5]
-      %21 = arith.mulf %cst_5, %20 : f64
+      %21 = arith.mulf %cst_2, %20 : f64
       %22 = arith.mulf %19, %19 : f64
       %23 = arith.cmpf une, %21, %22 : f64
-      %cst_6 = arith.constant 3.000000e+00 : f64
-      %24 = arith.select %23, %cst_6, %18 : f64
-      zrt.store_slot %24, @scalar_9[0]
-      %cst_7 = arith.constant 1.250000e-01 : f64
-      zrt.store_slot %cst_7, @scalar_10[0]
+      %cst_3 = arith.constant 3.000000e+00 : f64
+      %24 = arith.select %23, %cst_3, %18 : f64
+      %cst_4 = arith.constant 1.250000e-01 : f64
       %25 = zrt.load_slot @input.0[0]
       %26 = zrt.load_slot @decay.counters[0]
-      %cst_8 = arith.constant 1.000000e+00 : f64
-      %cst_9 = arith.constant 7.500000e-01 : f64
-      %27 = arith.mulf %26, %cst_9 : f64
-      %28 = arith.subf %cst_8, %27 : f64
+      zrt.store_slot %26, @decay.counters.before[0]
+      %cst_5 = arith.constant 7.500000e-01 : f64
+      %27 = arith.mulf %26, %cst_5 : f64
+      %28 = arith.subf %cst_0, %27 : f64
       %29 = arith.divf %25, %28 : f64
       %30 = arith.negf %29 : f64
-      %31 = arith.mulf %25, %cst_7 : f64
-      %32 = arith.subf %cst_8, %31 : f64
-      %cst_10 = arith.constant 0.000000e+00 : f64
-      %33 = arith.cmpf oeq, %24, %cst_10 : f64
+      %31 = arith.mulf %25, %cst_4 : f64
+      %32 = arith.subf %cst_0, %31 : f64
+      %33 = arith.cmpf oeq, %24, %cst : f64
       %34 = arith.select %33, %27, %26 : f64
       zrt.store_slot %34, @decay.counters[0]
-      zrt.store_slot %30, @scalar_11[0]
-      zrt.store_slot %32, @scalar_12[0]
-      %cst_11 = arith.constant 0.000000e+00 : f64
-      zrt.store_slot %cst_11, @scalar_13[0]
       %35 = zrt.load_slot @no_decay.counters[0]
-      %cst_12 = arith.constant 1.000000e+00 : f64
-      %cst_13 = arith.constant 7.500000e-01 : f64
-      %36 = arith.mulf %35, %cst_13 : f64
-      %37 = arith.subf %cst_12, %36 : f64
+      zrt.store_slot %35, @no_decay.counters.before[0]
+      %36 = arith.mulf %35, %cst_5 : f64
+      %37 = arith.subf %cst_0, %36 : f64
       %38 = arith.divf %25, %37 : f64
       %39 = arith.negf %38 : f64
-      %40 = arith.mulf %25, %cst_11 : f64
-      %41 = arith.subf %cst_12, %40 : f64
-      %cst_14 = arith.constant 0.000000e+00 : f64
-      %42 = arith.cmpf oeq, %24, %cst_14 : f64
-      %43 = arith.select %42, %36, %35 : f64
-      zrt.store_slot %43, @no_decay.counters[0]
-      zrt.store_slot %39, @scalar_14[0]
-      zrt.store_slot %41, @scalar_15[0]
-      %44 = arith.addf %0, %1 : f64
-      zrt.store_slot %44, @scalar_16[0]
-      %45 = arith.addf %44, %2 : f64
-      zrt.store_slot %45, @scalar_17[0]
-      %46 = arith.addf %45, %3 : f64
-      zrt.store_slot %46, @scalar_18[0]
-      %47 = math.sqrt %46 : f64
-      zrt.store_slot %47, @scalar_19[0]
-      %48 = zrt.load_slot @scalar[0]
-      %49 = arith.mulf %47, %48 : f64
-      zrt.store_slot %49, @scalar_20[0]
-      %cst_15 = arith.constant 1.000000e+00 : f64
-      %cst_16 = arith.constant 9.9999999999999995E-7 : f64
-      %cst_17 = arith.constant 1.000000e+00 : f64
-      %50 = arith.addf %49, %cst_16 : f64
-      %51 = arith.divf %cst_15, %50 : f64
-      %52 = arith.minimumf %cst_17, %51 : f64
-      zrt.store_slot %52, @scalar_21[0]
-      %53 = arith.mulf %48, %52 : f64
-      zrt.store_slot %53, @scalar_22[0]
-      zrt.store_slot %49, @result.norm[0]
+      %40 = arith.mulf %25, %cst : f64
+      %41 = arith.subf %cst_0, %40 : f64
+      %42 = arith.select %33, %36, %35 : f64
+      zrt.store_slot %42, @no_decay.counters[0]
+      %43 = arith.addf %0, %1 : f64
+      %44 = arith.addf %43, %2 : f64
+      %45 = arith.addf %44, %3 : f64
+      %46 = math.sqrt %45 : f64
+      %47 = zrt.load_slot @scalar[0]
+      %48 = arith.mulf %46, %47 : f64
+      %cst_6 = arith.constant 9.9999999999999995E-7 : f64
+      %49 = arith.addf %48, %cst_6 : f64
+      %50 = arith.divf %cst_0, %49 : f64
+      %51 = arith.minimumf %cst_0, %50 : f64
+      %52 = arith.mulf %47, %51 : f64
+      zrt.store_slot %48, @result.norm[0]
       zrt.store_slot %24, @outcome[0]
       zrt.store_slot %24, @row[0]
-      zrt.store_slot %53, @row[1]
+      zrt.store_slot %52, @row[1]
       zrt.store_slot %30, @row[2]
       zrt.store_slot %32, @row[3]
       zrt.store_slot %24, @row_23[0]
-      zrt.store_slot %53, @row_23[1]
+      zrt.store_slot %52, @row_23[1]
       zrt.store_slot %39, @row_23[2]
       zrt.store_slot %41, @row_23[3]
       zrt.yield
     }
-    zrt.slots @scalar_9 [0.000000e+00]
-    zrt.slots @scalar_10 [0.000000e+00]
     zrt.slots @decay.counters [1.000000e+00]
     zrt.scalar_state "decay.beta1_t" in @decay.counters[0]
-    zrt.slots @scalar_11 [0.000000e+00]
-    zrt.slots @scalar_12 [0.000000e+00]
-    zrt.slots @scalar_13 [0.000000e+00]
+    zrt.slots @decay.counters.before [0.000000e+00]
     zrt.slots @no_decay.counters [1.000000e+00]
     zrt.scalar_state "no_decay.beta1_t" in @no_decay.counters[0]
-    zrt.slots @scalar_14 [0.000000e+00]
-    zrt.slots @scalar_15 [0.000000e+00]
-    zrt.slots @scalar_16 [0.000000e+00]
-    zrt.slots @scalar_17 [0.000000e+00]
-    zrt.slots @scalar_18 [0.000000e+00]
-    zrt.slots @scalar_19 [0.000000e+00]
-    zrt.slots @scalar_20 [0.000000e+00]
-    zrt.slots @scalar_21 [0.000000e+00]
-    zrt.slots @scalar_22 [0.000000e+00]
+    zrt.slots @no_decay.counters.before [0.000000e+00]
     zrt.slots @result.norm [0.000000e+00]
     zrt.slots @row [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
     zrt.slots @row_23 [0.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00]
@@ -273,6 +225,13 @@ module {
     zrt.segments @b1.groups ends [128] rows [0] scalars [@row]
     zrt.segments @b2.groups ends [256] rows [0] scalars [@row_23]
     zrt.segments @b3.groups ends [128] rows [0] scalars [@row_23]
+    zrt.scalars @restore {
+      %0 = zrt.load_slot @no_decay.counters.before[0]
+      zrt.store_slot %0, @no_decay.counters[0]
+      %1 = zrt.load_slot @decay.counters.before[0]
+      zrt.store_slot %1, @decay.counters[0]
+      zrt.yield
+    }
     zrt.handler @arrive_first {
       zrt.pack
     }
@@ -335,7 +294,7 @@ module {
     zrt.sequence @last [@b0, @b1, @b2, @b3] run [@b0.close_last, @b1.close_last, @b2.close_last, @b3.close_last]
     zrt.handler @reopen {
     }
-    zrt.handler @finish {
+    zrt.handler @measure {
       zrt.count_arrivals to @arrivals
       zrt.launch @sum_squares.f32 [@b0.reduced] over @b0.whole own [edp] sum @sums at 0
       zrt.launch @sum_squares.f32 [@b1.reduced] over @b1.whole own [edp, ep] sum @sums_1 at 0
@@ -345,6 +304,8 @@ module {
       zrt.count_replicated_once @statistics[3] over [tp]
       zrt.all_reduce_scalars @statistics over [edp, ep, tp]
       zrt.run_scalars @scalars_8
+    }
+    zrt.handler @update {
       zrt.launch @update.adam.f32.bf16 [@b0.reduced, @b0.master, @b0.m, @b0.v, @b0.parameters] over @b0.groups own [edp]
       zrt.all_gather @b0.parameters over [edp]
       zrt.launch @update.adam.f32.bf16 [@b1.reduced, @b1.master, @b1.m, @b1.v, @b1.parameters] over @b1.groups own [edp, ep]
@@ -353,34 +314,47 @@ module {
       zrt.all_gather @b2.parameters over [edp, ep, tp]
       zrt.launch @update.adam.f32.bf16 [@b3.reduced, @b3.master, @b3.m, @b3.v, @b3.parameters] over @b3.groups own [edp, ep]
       zrt.all_gather @b3.parameters over [edp, ep]
+    }
+    zrt.handler @commit {
       zrt.commit @outcome
+    }
+    zrt.handler @undo {
+      zrt.run_scalars @restore
     }
     zrt.transition idle on begin to first run []
     zrt.transition first on arrive to first run [@arrive_first]
     zrt.transition first on accumulate to between run [@close_first]
-    zrt.transition first on apply to idle run [@close_first, @reduce, @finish, @reset]
+    zrt.transition first on apply to idle run [@close_first, @reduce, @measure, @update, @commit, @reset]
+    zrt.transition first on measure to measured run [@close_first, @reduce, @measure, @commit]
     zrt.transition first on discard to idle run []
     zrt.transition between on begin to next run [@begin_next]
-    zrt.transition between on apply to idle run [@reduce, @finish, @reset]
+    zrt.transition between on apply to idle run [@reduce, @measure, @update, @commit, @reset]
+    zrt.transition between on measure to measured run [@reduce, @measure, @commit]
     zrt.transition between on discard to idle run [@reset]
     zrt.transition next on arrive to next run [@arrive_next]
     zrt.transition next on accumulate to between run []
-    zrt.transition next on apply to idle run [@reduce, @finish, @reset]
+    zrt.transition next on apply to idle run [@reduce, @measure, @update, @commit, @reset]
+    zrt.transition next on measure to measured run [@reduce, @measure, @commit]
     zrt.transition next on discard to idle run [@reset]
     zrt.transition idle on begin_last to only run []
     zrt.transition only on arrive to only run [@arrive_first] sequence @only
     zrt.transition only on accumulate to reduced run [] sequence @only
-    zrt.transition only on apply to idle run [@finish, @reset] sequence @only
+    zrt.transition only on apply to idle run [@measure, @update, @commit, @reset] sequence @only
+    zrt.transition only on measure to measured run [@measure, @commit] sequence @only
     zrt.transition only on discard to idle run [] sequence @only
     zrt.transition between on begin_last to last run [@begin_next]
     zrt.transition last on arrive to last run [@arrive_next] sequence @last
     zrt.transition last on accumulate to reduced run [] sequence @last
-    zrt.transition last on apply to idle run [@finish, @reset] sequence @last
+    zrt.transition last on apply to idle run [@measure, @update, @commit, @reset] sequence @last
+    zrt.transition last on measure to measured run [@measure, @commit] sequence @last
     zrt.transition last on discard to idle run [@reset] sequence @last
     zrt.transition reduced on begin to next run [@reopen, @begin_next]
     zrt.transition reduced on begin_last to last run [@reopen, @begin_next]
-    zrt.transition reduced on apply to idle run [@finish, @reset]
+    zrt.transition reduced on apply to idle run [@measure, @update, @commit, @reset]
+    zrt.transition reduced on measure to measured run [@measure, @commit]
     zrt.transition reduced on discard to idle run [@reset]
+    zrt.transition measured on apply to idle run [@update, @reset]
+    zrt.transition measured on discard to idle run [@undo, @reset]
   }
 }
 
