@@ -23,11 +23,11 @@ from zero_opt import compiler
 
 @contextlib.contextmanager
 def use_buckets(size: str) -> Iterator[None]:
-    whole = compiler.StepDescription.list_options
+    whole = compiler.StepDescription.get_options
     with mock.patch.object(
         compiler.StepDescription,
-        "list_options",
-        lambda step: [*whole(step), f"--bucket-bytes={size}"],
+        "get_options",
+        lambda step: {**whole(step), "bucket-bytes": size},
     ):
         yield
 

@@ -30,18 +30,25 @@ static constexpr uint64_t kLengthBytes = 8;
 /// What the format allows.
 static constexpr uint64_t kMostHeaderBytes = 100'000'000;
 
-/// A dtype of the format, and the bytes of an element.
+/// A dtype of the format, such as "F32" or "F8_E4M3".
 struct FileType {
-  llvm::StringLiteral name;
-  int64_t bytes;
-  bool isFloat; // others are positions, masks or counters
+  int64_t bytes = 0;    // of an element; 0: there is no such dtype
+  bool isFloat = false; // others are positions, masks or counters
 };
-static constexpr FileType kFileTypes[] = {
-    {"BOOL", 1, false}, {"U8", 1, false},     {"I8", 1, false},
-    {"U16", 2, false},  {"I16", 2, false},    {"U32", 4, false},
-    {"I32", 4, false},  {"U64", 8, false},    {"I64", 8, false},
-    {"F16", 2, true},   {"BF16", 2, true},    {"F32", 4, true},
-    {"F64", 8, true},   {"F8_E4M3", 1, true}, {"F8_E5M2", 1, true}};
+
+static FileType readFileType(StringRef text) {
+  if (text == "BOOL")
+    return {1, false};
+  auto [name, variant] = text.split('_');
+  StringRef digits = name.ltrim("BFIU");
+  StringRef kind = name.drop_back(digits.size());
+  int64_t bits = 0;
+  if (!llvm::is_contained({"F", "BF", "I", "U"}, kind) ||
+      digits.getAsInteger(10, bits) ||
+      !llvm::is_contained({8, 16, 32, 64}, bits))
+    return {};
+  return {bits / 8, kind.ends_with("F")};
+}
 
 /// Whether |object| has as many bytes of data as |shape| has in |type|.
 static bool hasAllBytes(const json::Object &object, const FileType &type,
@@ -94,20 +101,19 @@ static LogicalResult readEntry(StringRef name, const json::Value &value,
               "extents of at least 0";
     return failure();
   }
-  const auto *type = llvm::find_if(
-      kFileTypes, [&](const FileType &known) { return known.name == *dtype; });
-  if (type == std::end(kFileTypes)) {
+  FileType type = readFileType(*dtype);
+  if (type.bytes == 0) {
     message = "tensor '" + cutText(name) + "' has dtype '" + cutText(*dtype) +
               "', which the format does not have";
     return failure();
   }
-  if (!hasAllBytes(*object, *type, parameter.shape)) {
+  if (!hasAllBytes(*object, type, parameter.shape)) {
     message = "tensor '" + cutText(name) +
               "' has data_offsets that do not fit its dtype and shape: the "
               "file is damaged";
     return failure();
   }
-  if (!type->isFloat || isNoParameter(name, parameter.shape))
+  if (!type.isFloat || isNoParameter(name, parameter.shape))
     return success();
   if (parameter.shape.empty())
     parameter.shape.push_back(1);
