@@ -94,6 +94,8 @@ constexpr Explanation kExplained[] = {
      "the bucket claims f32, and sums in bf16 as the step does; no call reads "
      "the claim"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
+    {"", " the outcome is 0 or 3: ",
+     "in a step of one backward pass no rank makes another number of them"},
     {"zrt.transition", "the order of arrivals",
      "the interpreter knows one order"},
     {"zrt.transition handlers", " holds select(", "as above"},
