@@ -14,7 +14,6 @@
 #include "tools/import/Precision.h"
 
 using namespace zero;
-using llvm::StringRef;
 
 namespace {
 struct KnownBug {
