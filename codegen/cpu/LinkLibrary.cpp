@@ -318,7 +318,8 @@ void Linker::writeSymbols() {
   append(".shstrtab", ELF::SHT_STRTAB, names + ".shstrtab" + '\0', 0, 0, 0);
 }
 
-/// The file's header, what is loaded, and the list of sections.
+/// Writes the header of the file, the segments that are loaded, and the list of
+/// sections.
 void Linker::writeHeaders() {
   file.resize(llvm::alignTo(file.size(), 8));
   auto &header = *reinterpret_cast<Elf::Ehdr *>(file.data());

@@ -91,8 +91,8 @@ struct Contents {
 struct Memory {
   llvm::MapVector<mlir::StringAttr, Contents> buffers;
   llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> slots;
-  /// Whether a step has one backward pass. What arrived in it is the gradient
-  /// of the step then, under another name. Otherwise it is one of several
+  /// Whether a step has one backward pass. Then its arriving gradient is the
+  /// gradient of the step, under another name. Otherwise it is one of several
   /// addends, and steps of one and of several backward passes round alike.
   bool oneBackward = false;
 

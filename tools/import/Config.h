@@ -30,8 +30,8 @@ struct ConfigError {
   std::string text; // "is 3, expected 0, 1 or 2; ..."
 };
 
-/// A configuration, read and checked. What no step can have is for the options
-/// of zero-compile: |stage|, |isOffloaded|, |bucketBytes|.
+/// A configuration, read and checked. A step has no |stage|, |isOffloaded| and
+/// |bucketBytes|: they become options of zero-compile.
 struct ImportedConfig {
   Recipe recipe;
   std::string dtype = "f32"; // of parameters and arriving gradients

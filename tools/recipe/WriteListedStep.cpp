@@ -6,6 +6,7 @@
 
 #include "tools/recipe/Recipe.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -23,13 +24,30 @@ static LogicalResult checkNames(const MeshAxes &mesh, std::string &message) {
   return success();
 }
 
+/// A sum and a mean over an axis of another kind of parallelism would be wrong
+/// gradients. Its name is the only thing that tells.
+static LogicalResult checkKinds(const MeshAxes &mesh, StringRef tensorAxis,
+                                std::string &message) {
+  for (auto &[name, size] : mesh)
+    if (name != tensorAxis &&
+        llvm::is_contained({"tp", "ep", "pp", "cp", "sp"}, name) && size > 1) {
+      message = "--mesh: axis '" + name +
+                "' is no data-parallel axis by its name, and a list has "
+                "data-parallel axes; write the step as IR as in "
+                "examples/topology.mlir, or give the axis another name";
+      return failure();
+    }
+  return success();
+}
+
 LogicalResult zero::writeListedStep(const Recipe &recipe,
                                     const ParameterList &list,
                                     const MeshAxes &mesh, StringRef name,
                                     std::string &text, ExitCode &code,
                                     std::string &message) {
   code = ExitCode::usage;
-  if (failed(checkNames(mesh, message)))
+  if (failed(checkNames(mesh, message)) ||
+      failed(checkKinds(mesh, recipe.tensorAxis, message)))
     return failure();
   code = ExitCode::failed;
   return writeStep(recipe, list, mesh, name, text, message);

@@ -19,9 +19,9 @@ namespace zero {
 void printChoices(llvm::ArrayRef<Choice> choices, int64_t maxBytes,
                   llvm::raw_ostream &os);
 
-/// Prints the collectives of |stage|, which is a plan or one pipeline stage of
-/// it, what its kernels read and write, and the times on |machine|, which may
-/// be null.
+/// Prints the collectives of |stage|, the bytes that its kernels read and
+/// write, and the times on |machine|. |stage| is a plan, or one pipeline stage
+/// of it. |machine| may be null.
 void printDetails(const llvm::json::Object &stage, const Machine *machine,
                   llvm::raw_ostream &os);
 
