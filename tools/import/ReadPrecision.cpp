@@ -14,7 +14,7 @@ using namespace zero;
 using llvm::StringRef;
 using llvm::Twine;
 
-/// Whether |block| is enabled; "auto" is whatever is left to it.
+/// Whether |key| is true; "auto" counts as false.
 static bool isEnabled(ConfigReader &reader, StringRef key) {
   return reader.getBool(key).value_or(false);
 }
