@@ -29,8 +29,8 @@ using File = llvm::object::ELFFile<Elf>;
 
 constexpr uint64_t kPage = 4096;
 
-/// Sections of the object that are loaded, by what may be done with them. The
-/// third kind is written to when it is loaded, and not any more then.
+/// The loaded sections of the object, by the access that they allow. The loader
+/// writes to those of the third kind, and then makes them read-only.
 enum Kind { readOnly, code, relocated, data, numKinds };
 
 class Linker {
@@ -87,8 +87,8 @@ static llvm::Error failLink(const char *format, const Values &...values) {
                                  values...);
 }
 
-/// Which sections are loaded, and the symbols. Refuses what the code of a step
-/// does not have, and what would be lost or wrong.
+/// Reads the loaded sections and the symbols. Refuses content that the code of
+/// a step does not have, or that the library would lose.
 llvm::Error Linker::read() {
   auto headers = object.sections();
   if (!headers)
@@ -243,7 +243,7 @@ llvm::Error Linker::relocate(const Elf::Shdr &table) {
   return llvm::Error::success();
 }
 
-/// .dynsym, .hash and .dynstr: what dlsym reads.
+/// Writes .dynsym, .hash and .dynstr. dlsym reads them.
 void Linker::writeExports() {
   auto *table = at<Elf::Sym>(dynamicSymbols);
   auto *numbers = at<llvm::support::ulittle32_t>(hash);

@@ -104,7 +104,7 @@ LogicalResult zero::writeFile(StringRef path, StringRef text,
   return failure();
 }
 
-/// Appends what zero_rt_open checks.
+/// Appends the hash that zero_rt_open checks.
 static void appendContentHash(std::string &library) {
   zero_rt_file_end end = {};
   llvm::copy(StringRef(ZERO_RT_FILE_MAGIC), end.magic);

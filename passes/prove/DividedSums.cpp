@@ -1,4 +1,4 @@
-//===- DividedSums.cpp - Sums over what may be 0 --------------------------===//
+//===- DividedSums.cpp - Sums over numbers that may be 0 ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -27,7 +27,8 @@ bool prove::isDividedSum(BaseRef base) {
   return base->kind == BaseKind::operation && base->name == "sum";
 }
 
-/// |a|, which has several terms, as one factor and what all terms have.
+/// |a| as a product of the factors that all its terms share and one sum. |a|
+/// must have several terms.
 Expr Algebra::asFactor(Expr a) {
   const Term &first = a->terms[0];
   Monomial common;
@@ -88,8 +89,8 @@ Expr Algebra::multiplyFactor(Expr a, Expr b) {
   return others.empty() ? sum : add(sum, multiply(intern(others), b));
 }
 
-/// |a| without sums that nothing divides by what may be 0, and with one sum in
-/// place of several.
+/// Expands each sum that no number that may be 0 divides, and joins the other
+/// sums of a term to one.
 Expr Algebra::joinSums(Expr a) {
   return mapTerms(a, [&](const Term &term) {
     Expr sum = integer(1);

@@ -11,7 +11,7 @@ using namespace zero;
 using namespace zero::prove;
 
 /// The caller may pass another stream to each call, and need not let it wait.
-/// So what one stream of the caller follows is known to no other.
+/// So no other stream of the caller follows the work that one of them follows.
 static constexpr auto kCaller = static_cast<unsigned>(zrt::Stream::caller);
 
 /// The events of a stream that an access keeps. Later ones are not known to
@@ -33,7 +33,7 @@ static bool isKnownAs(const Access &access, const Access &other) {
   return true;
 }
 
-/// Leaves in |access| what holds of |other|, too.
+/// Removes from |access| each fact that |other| does not have.
 static bool join(Access &access, const Access &other) {
   bool hasChanged = false;
   for (unsigned s = 0; s < kNumStreams; ++s) {

@@ -6,9 +6,9 @@
 //
 // Within a path of the protocol each record of an event has the times up to
 // which its stream follows the other streams. Times of two paths cannot be
-// compared. So what is known of an access when a path ends, or a handler that
-// may not run, is the streams that follow the access, and the events whose last
-// record does.
+// compared. So two facts of an access outlive a path, or a handler that may not
+// run: the streams that follow the access, and the events whose last record
+// follows it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,8 @@ struct Access {
   }
 };
 
-/// Adds |access|, which may be in flight. An access of which as much or more is
-/// known goes, so what is left holds whichever path was taken. Returns whether
+/// Adds |access|, which may be in flight. Removes accesses of which more is
+/// known, so that the remaining facts hold on each path. Returns whether
 /// |inFlight| changed.
 bool unite(llvm::SmallVectorImpl<Access> &inFlight, const Access &access);
 
@@ -72,8 +72,8 @@ public:
   bool follows(unsigned stream, const Access &access) const;
   /// Whether the last record of |event| follows |access|.
   bool isBehind(mlir::StringAttr event, const Access &access) const;
-  /// Keeps in |access| what is still known of it when the path goes on without
-  /// knowing what was recorded since |mark|, or ends.
+  /// Keeps the facts of |access| that hold after the path ends or, if it goes
+  /// on, without the records since the mark.
   void keep(Access &access, bool pathEnds) const;
 
   /// What was known before a handler that may not run.

@@ -9,9 +9,9 @@
 // behind it. A call that touches the memory must follow those that it conflicts
 // with. Of paths that lead to one state, calls in flight are united, and a
 // stream follows a call only if it does on each path. Gradients may be missing,
-// so what is in flight behind the handler of an arrival is united with what is
-// without it. Each pipeline stage has an order of its own, and runs only the
-// calls that are on it.
+// so the calls in flight with and without the handler of an arrival are united.
+// Each pipeline stage has an order of its own, and runs only the calls that are
+// on it.
 //
 // The caller has a stream, too. It writes each arriving gradient before and
 // after the handlers of its arrival, and reads parameters until apply. Another
@@ -242,7 +242,7 @@ void OrderChecker::keep(Access &access, StringAttr memory, bool pathEnds) {
 }
 
 /// Walks a handler that may not run. If a call of the handler is in flight, the
-/// handler has run, so what its streams did is known of its own calls.
+/// handler has run, so its own calls may rely on the waits of its streams.
 void OrderChecker::runOptional(zrt::PathStep step) {
   StreamClocks::Mark before = clocks.mark();
   isOptionalStep = true;

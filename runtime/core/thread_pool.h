@@ -33,7 +33,7 @@ constexpr int64_t chunkElements = 8 * blockElements;
 
 class ThreadPool {
 public:
-  /// |threads| counts the caller of `run`. Throws what std::thread throws.
+  /// |threads| counts the caller of `run`. Throws the errors of std::thread.
   explicit ThreadPool(int32_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;

@@ -73,7 +73,7 @@ template <typename To, typename From> To as(From from) {
     return To{from};
 }
 
-/// Adds up what |call| of |step| does.
+/// Runs |call| of |step|, and writes its time and its work to the trace.
 template <typename Describe, typename Call>
 zero_rt_status trace(const char *name, bool isOfProgram, ::zero_rt_step *handle,
                      Describe describe, Call call) {

@@ -28,7 +28,7 @@ struct DeviceKind {
   int32_t number;
   /// The kind of communicator that a caller may lend; empty: none.
   std::string communicator;
-  /// Throws what std::thread throws.
+  /// Throws the errors of std::thread.
   std::function<zero_rt_status(const DeviceRequest &,
                                std::unique_ptr<Device> &)>
       create;

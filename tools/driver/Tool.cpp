@@ -42,7 +42,7 @@ static void checkStdout() {
 void zero::initProcess(const char *name) {
   toolName = name;
   cl::SetVersionPrinter(printVersion);
-  // A child inherits what is blocked.
+  // A child inherits blocked signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGXFSZ);

@@ -44,7 +44,7 @@ struct ImportedConfig {
   std::vector<Decision> decisions;
 };
 
-/// Reads keys by their paths, and collects what is wrong with them. A key that
+/// Reads keys by their paths, and collects their errors. A key that
 /// is null counts as one that is not there.
 class ConfigReader {
 public:

@@ -52,7 +52,7 @@ private:
 
 // The families.
 void addGpt2(HuggingFaceModel &model);
-/// Llama and what is like it; |type| is the model_type.
+/// Llama and similar models. |type| is the model_type.
 void addLlama(HuggingFaceModel &model, llvm::StringRef type);
 void addMixtral(HuggingFaceModel &model);
 void addDeepSeek(HuggingFaceModel &model);

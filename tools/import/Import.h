@@ -24,7 +24,7 @@ struct ImportRequest {
   std::string name;             // of the step
 };
 
-/// A step, and what it leaves to the options of zero-compile.
+/// A step, and the settings that become options of zero-compile.
 struct ImportedStep {
   std::unique_ptr<llvm::MemoryBuffer> text;
   ImportedConfig config;

@@ -24,7 +24,7 @@ struct Finding {
   std::string reference; // "DeepSpeed #7981", or empty
 };
 
-/// A configuration that is looked at, and what was found.
+/// A configuration, and the findings in it.
 class LintContext {
 public:
   LintContext(const llvm::json::Object &root, std::optional<int64_t> numRanks);

@@ -15,7 +15,7 @@ using llvm::StringRef;
 using llvm::Twine;
 namespace json = llvm::json;
 
-/// The key of an error and its last part, which is what to do.
+/// Adds an error. Its text ends with "; " and the remedy.
 static void addError(LintContext &context, const ConfigError &error) {
   auto [what, remedy] = StringRef(error.text).rsplit("; ");
   context.add(Severity::error, error.key, what, remedy);

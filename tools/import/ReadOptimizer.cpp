@@ -16,7 +16,7 @@ namespace json = llvm::json;
 static constexpr llvm::StringLiteral kOptimizerType = "optimizer.type";
 
 namespace {
-/// An optimizer of DeepSpeed: its file, its defaults and what only it takes.
+/// An optimizer of DeepSpeed: its file, its defaults and the keys of its own.
 struct KnownOptimizer {
   llvm::StringLiteral name; // in lower case
   llvm::StringLiteral text; // in examples/optimizers

@@ -25,7 +25,7 @@ struct DynamicLossScale {
 };
 std::string writeDynamicLossScale(const DynamicLossScale &rule);
 
-/// A learning rate that rises for |warmup| steps, and what comes then.
+/// A learning rate that rises for |warmup| steps and then follows |tail|.
 struct WarmupSchedule {
   enum class Tail { constant, linear, cosine } tail = Tail::constant;
   bool isLogarithmic = true;
@@ -42,7 +42,7 @@ std::string writeWarmupSchedule(const WarmupSchedule &schedule);
 /// The zero.schedule @lr of min times 1 + rate * (steps before) / size.
 std::string writeRangeTest(double min, double rate, int64_t size);
 
-/// DeepSpeed's OneCycle: from |low| to |high| and back, and what comes then.
+/// DeepSpeed's OneCycle: from |low| to |high| and back, and then the decay.
 struct CycleSchedule {
   int64_t firstSteps = 2000, secondSteps = 2000;
   double low = 0, high = 0;

@@ -188,8 +188,8 @@ std::string zero::writeRangeTest(double min, double rate, int64_t size) {
   return text.finish();
 }
 
-/// %scale, which rises from 0 to 1 and falls back, and what comes then: %after,
-/// the intervals behind the cycle. %count1 is the number of steps before.
+/// Writes %scale, which rises from 0 to 1 and falls back, and %after, the
+/// number of intervals behind the cycle. %count1 is the number of steps before.
 static void writeCycle(ScheduleText &text, const CycleSchedule &schedule) {
   text.constant("first", schedule.firstSteps);
   text.constant("second", schedule.secondSteps);

@@ -38,7 +38,7 @@ struct Choice {
 };
 
 /// Lowers a copy of |module| as |options| say. The plan is that of
-/// zero-compile, but for what concerns its code. A step that cannot be lowered
+/// zero-compile, without facts of its code. A step that cannot be lowered
 /// so has a reason.
 Choice explain(mlir::ModuleOp module, const LowerOptions &options);
 

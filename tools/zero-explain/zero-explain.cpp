@@ -125,7 +125,7 @@ static json::Object toJson(const Choice &choice) {
   return object;
 }
 
-/// Prints what was found, as words or as JSON.
+/// Prints the answer, as words or as JSON.
 static int finish(zero::Tool &tool, const Question &question,
                   llvm::ArrayRef<Choice> choices, const Choice &chosen) {
   const zero::Machine *machine =

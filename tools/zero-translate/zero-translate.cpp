@@ -60,7 +60,7 @@ static llvm::json::Object describeImport(const zero::ImportedStep &step) {
   return result;
 }
 
-/// Prints what is found in the configuration of --lint-deepspeed.
+/// Prints the findings in the configuration of --lint-deepspeed.
 static int lint(zero::Tool &tool, const zero::ImportFlags &imports,
                 const std::optional<zero::MeshAxes> &given) {
   std::optional<llvm::json::Value> root = zero::readConfigFile(

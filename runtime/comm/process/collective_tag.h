@@ -49,7 +49,7 @@ uint64_t numberOf(const std::vector<int32_t> &members, uint64_t step);
 CollectiveTag makeTag(const Tag &tag, uint64_t group, uint64_t sequence);
 NamedTag nameTag(const CollectiveTag &made, const Tag &tag);
 
-/// Whether another rank can have made what came over a transport.
+/// Whether a rank can have made these bytes, which came over a transport.
 bool isValid(const TagMessage &message);
 bool isValid(const NamedTag &named);
 

@@ -103,13 +103,7 @@ zero_rt_status ControlMessages::pollFrom(int32_t from, Incoming &next) {
 }
 
 zero_rt_status ControlMessages::poll() {
-  for (auto message = outgoing.begin(); message != outgoing.end();) {
-    zero_rt_status status = message->transfers.poll();
-    if (status && status != ZERO_RT_TIMEOUT)
-      return status;
-    bool isDone = status || message->transfers.isDone();
-    message = isDone ? outgoing.erase(message) : std::next(message);
-  }
+  ZERO_RT_TRY(pollOutgoing(outgoing));
   for (auto &[rank, next] : incoming)
     ZERO_RT_TRY(pollFrom(rank, next));
   return ZERO_RT_OK;

@@ -10,6 +10,8 @@
 #include "zero_rt/transport.h"
 
 #include <chrono>
+#include <iterator>
+#include <list>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,8 +55,8 @@ public:
   /// message. A rank that is gone (timeout) does not break the link yet.
   zero_rt_status checkTransport(zero_rt_status status);
 
-  /// ControlMessages that this rank takes part in |step|, or not any more.
-  /// Steps are numbered in order of creation.
+  /// Notes that this rank takes part in |step|, or not any more. Steps are
+  /// numbered in order of creation.
   void noteStep(uint64_t step);
   void endStep(uint64_t step);
   bool isOver(uint64_t step) const {
@@ -131,6 +133,20 @@ private:
   Link *link;
   std::vector<Request> requests;
 };
+
+/// Drops the messages that are sent, and those to ranks that are gone. A
+/// message has its `transfers`.
+template <typename Message>
+zero_rt_status pollOutgoing(std::list<Message> &outgoing) {
+  for (auto message = outgoing.begin(); message != outgoing.end();) {
+    zero_rt_status status = message->transfers.poll();
+    if (status && status != ZERO_RT_TIMEOUT)
+      return status;
+    bool isDone = status || message->transfers.isDone();
+    message = isDone ? outgoing.erase(message) : std::next(message);
+  }
+  return ZERO_RT_OK;
+}
 
 } // namespace zero_rt
 

@@ -119,14 +119,7 @@ zero_rt_status MessageQueue::pollFrom(int32_t from, bool &isMore) {
 }
 
 zero_rt_status MessageQueue::poll() {
-  for (auto message = outgoing.begin(); message != outgoing.end();) {
-    // A rank that is gone does not receive its messages. They are dropped.
-    zero_rt_status status = message->transfers.poll();
-    if (status && status != ZERO_RT_TIMEOUT)
-      return status;
-    bool isDone = status || message->transfers.isDone();
-    message = isDone ? outgoing.erase(message) : std::next(message);
-  }
+  ZERO_RT_TRY(pollOutgoing(outgoing));
   for (auto &[rank, next] : incoming)
     for (bool isMore = true; isMore;)
       ZERO_RT_TRY(pollFrom(rank, isMore));

@@ -66,7 +66,7 @@ private:
   };
 
   zero_rt_status post(int32_t to, const Header &header, const void *data);
-  /// ControlMessages all messages that have been received and sent.
+  /// Finds out which messages have been sent, and reads those that arrived.
   zero_rt_status poll();
   zero_rt_status pollFrom(int32_t from, bool &isMore);
   zero_rt_status checkHeader(int32_t from, const Header &header);

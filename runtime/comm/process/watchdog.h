@@ -74,7 +74,7 @@ public:
     interconnect.setWatch(nullptr);
   }
 
-  /// The first fabric starts the thread. Throws what std::thread throws.
+  /// The first fabric starts the thread. Throws the errors of std::thread.
   void add(WatchedFabric &fabric);
   void remove(WatchedFabric &fabric);
   /// Ends the thread.

@@ -18,7 +18,7 @@ namespace zero_rt {
 
 class HostDevice : public Device {
 public:
-  /// Throws what std::thread throws.
+  /// Throws the errors of std::thread.
   explicit HostDevice(int32_t threads) : pool(threads) {}
 
   const char *name() const override { return "host"; }

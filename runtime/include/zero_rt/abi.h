@@ -213,11 +213,11 @@ typedef struct zero_rt_options {
   /// Since version 16. The kind of |communicator|, a name that the device
   /// knows. Null: the only kind that the device knows.
   const char *communicator_name;
-  /// Since version 16. A folder in which this rank writes what it does, call by
-  /// call, as rank-N.json: the format of Chrome's tracing, which Perfetto
-  /// reads. Null: no trace, at no cost. The folder is created if its parent
-  /// exists. zero_rt_destroy writes the end of the file, and returns
-  /// invalid_argument if not all of it could be written.
+  /// Since version 16. A folder in which this rank writes a trace of all calls,
+  /// rank-N.json, in the format of Chrome's tracing, which Perfetto reads.
+  /// Null: no trace, at no cost. The folder is created if its parent exists.
+  /// zero_rt_destroy writes the end of the file, and returns invalid_argument
+  /// if not all of it could be written.
   const char *trace;
 } zero_rt_options;
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver runs what is queued late, and in any order that events allow. So a
+// The driver runs queued work late, and in any order that events allow. So a
 // send that does not follow the caller's stream, or a receive that later work
 // does not wait for, gives wrong numbers for some seed.
 //
@@ -150,8 +150,7 @@ TEST_P(GpuActivation, FollowsAndPrecedesTheStreams) {
   });
 }
 
-// Ranks that are processes do not meet, so it may come after they have told
-// what they lack.
+// Ranks that are processes do not meet, so it may come after their reports.
 TEST_P(GpuActivation, OneThatIsLostRefusesTheStep) {
   bool areProcesses = std::get<0>(GetParam());
   runStages([&](int r, Stage &stage) {

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver runs what is queued late, and in any order that events allow:
+// The driver runs queued work late, and in any order that events allow:
 // where the runtime forgets to follow or to precede a stream, numbers are wrong
 // for some seed.
 //
