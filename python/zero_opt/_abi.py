@@ -150,6 +150,7 @@ _CALLS: dict[str, list[Any]] = {
     "step_destroy": [c_void_p],
     "step_find_parameter": [c_void_p, c_char_p, POINTER(c_int32)],
     "step_parameter": [c_void_p, c_int32, POINTER(Tensor)],
+    "step_parameter_wait": [c_void_p, c_int32, c_void_p],
     "step_bind_parameter": [c_void_p, c_int32, POINTER(Tensor)],
     "step_parameters_changed": [
         c_void_p,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -34,6 +35,24 @@ class Outcome:
     values: tuple[float, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A device of the runtime, by its name; None is the CPU. |synchronize| waits for all
+    work that the caller has queued there."""
+
+    device: bytes | None
+    ordinal: int
+    synchronize: Callable[[], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceMemory:
+    """Memory of a step, which it is as long as |owner| lives."""
+
+    address: int
+    owner: Any
+
+
 class Group:
     """The ranks that step together; on one rank there is nothing to connect."""
 
@@ -50,8 +69,14 @@ class Group:
             )
 
 
-def _destroy(step: int | None, runtime: int | None, group: int | None) -> None:
+def _destroy(
+    step: int | None, runtime: int | None, group: int | None, place: Place
+) -> None:
     functions = _abi.load().functions
+    if step:
+        # Queued work of the caller may still read parameters.
+        with contextlib.suppress(Exception):
+            place.synchronize()
     # In a forked process these calls fail, as they must: the parent has the step.
     if step:
         functions["step_destroy"](step)
@@ -63,10 +88,16 @@ def _destroy(step: int | None, runtime: int | None, group: int | None) -> None:
 
 class Step:
     """A step on this rank. The step lives as long as a tensor uses its memory: the
-    buffers of `view` keep this object alive, and nothing else destroys the step."""
+    memory of a parameter keeps this object alive, and nothing else destroys the step. Where
+    a call takes a stream, it is one of the device; None is the device's own."""
 
     def __init__(
-        self, library: pathlib.Path, group: Group, threads: int, timeout_s: float
+        self,
+        library: pathlib.Path,
+        group: Group,
+        place: Place,
+        threads: int,
+        timeout_s: float,
     ) -> None:
         self._runtime = _abi.load()
         self._call = self._runtime.call
@@ -77,7 +108,11 @@ class Step:
             self._call("open", os.fsencode(library), ctypes.byref(opened))
             self.inputs = self._list_inputs(opened)
             options = _abi.new(
-                _abi.Options, threads=threads, timeout_ms=int(timeout_s * 1000)
+                _abi.Options,
+                threads=threads,
+                timeout_ms=int(timeout_s * 1000),
+                device=place.device,
+                ordinal=place.ordinal,
             )
             self._call(
                 "create",
@@ -88,17 +123,17 @@ class Step:
             )
             self._call("step_create", runtime, opened, None, ctypes.byref(handle))
         except BaseException:
-            _destroy(None, runtime.value, group.handle.value)
+            _destroy(None, runtime.value, group.handle.value, place)
             raise
         self.handle = handle
         # Of a parameter, tensor, stream and release. It returns a status: hooks have no
         # time for more.
-        self.gradient: Callable[[int, int, None, int], int] = functools.partial(
-            self._runtime.functions["step_gradient"], handle.value
+        self.gradient: Callable[[int, int, int | None, int | None], int] = (
+            functools.partial(self._runtime.functions["step_gradient"], handle.value)
         )
         self._runtime_handle = runtime
         finalizer = weakref.finalize(
-            self, _destroy, handle.value, runtime.value, group.handle.value
+            self, _destroy, handle.value, runtime.value, group.handle.value, place
         )
         # When a program ends, tensors may outlive this object. The system takes the
         # memory.
@@ -125,16 +160,17 @@ class Step:
         )
         self._call("step_bind_parameter", self.handle, parameter, ctypes.byref(tensor))
 
-    def view(self, parameter: int, item_bytes: int) -> Any:
-        """The memory of a parameter, as a buffer that keeps this step alive."""
+    def get_memory(self, parameter: int) -> DeviceMemory:
+        """The memory of a parameter."""
         view = _abi.new(_abi.Tensor)
         self._call("step_parameter", self.handle, parameter, ctypes.byref(view))
-        kind = ctypes.c_char * (view.elements * item_bytes)
-        buffer: Any = kind.from_address(view.data or 0)
-        buffer._zero_opt_step = self
-        return buffer
+        return DeviceMemory(view.data or 0, self)
 
-    def parameters_changed(self, parameters: Sequence[int]) -> int:
+    def wait_for_parameters(self, stream: int | None) -> None:
+        """Later work on |stream| finds all parameters updated."""
+        self._call("step_parameter_wait", self.handle, -1, stream)
+
+    def parameters_changed(self, parameters: Sequence[int], stream: int | None) -> int:
         """Takes over what was written to |parameters|; the number of elements."""
         elements = ctypes.c_int64()
         numbers = (ctypes.c_int32 * len(parameters))(*parameters)
@@ -143,7 +179,7 @@ class Step:
             self.handle,
             numbers,
             len(parameters),
-            None,
+            stream,
             ctypes.byref(elements),
         )
         return elements.value
@@ -170,10 +206,13 @@ class Step:
             raise self._runtime.error(status)
         return bool(passed.value)
 
-    def apply(self, inputs: Sequence[float]) -> Outcome:
-        """Updates the parameters, and waits for the results. A refused step raises."""
+    def apply(self, inputs: Sequence[float], stream: int | None) -> None:
+        """Updates the parameters, and waits for no result."""
         values = (ctypes.c_double * len(inputs))(*inputs)
-        self._call("step_apply", self.handle, values, len(inputs), None)
+        self._call("step_apply", self.handle, values, len(inputs), stream)
+
+    def wait_for_outcome(self) -> Outcome:
+        """Of the last apply. A refused step raises."""
         results = _abi.new(_abi.Results)
         self._call("step_results", self.handle, ctypes.byref(results))
         return Outcome(

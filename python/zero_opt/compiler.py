@@ -44,6 +44,7 @@ class StepDescription:
     recipe: str
     ranks: int
     stage: int
+    target: str | None = None  # besides the CPU
 
     def to_json(self) -> str:
         parameters = [parameter.to_json() for parameter in self.parameters]
@@ -59,7 +60,12 @@ class StepDescription:
         return name
 
     def get_options(self) -> dict[str, str | int]:
-        return {"name": self.name, "mesh": f"dp={self.ranks}", "stage": self.stage}
+        options: dict[str, str | int] = {
+            "name": self.name,
+            "mesh": f"dp={self.ranks}",
+            "stage": self.stage,
+        }
+        return options if self.target is None else options | {"target": self.target}
 
 
 def get_cache_folder() -> pathlib.Path:

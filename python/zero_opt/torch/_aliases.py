@@ -17,6 +17,7 @@ import torch
 
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
+from zero_opt.torch._device import Device
 from zero_opt.torch._parameters import DTYPES, Slot
 
 
@@ -30,6 +31,7 @@ class Trained:
     view: torch.Tensor  # of the step's memory
     pointer: int
     slots: list[Slot]
+    version: int = 0  # torch's count of writes to the parameter, as far as taken over
 
     def is_in_place(self) -> bool:
         parameter = self.parameter
@@ -61,11 +63,13 @@ class Aliases:
     def __init__(
         self,
         step: Step,
+        device: Device,
         on_replaced: Callable[[Trained, torch.Tensor], None],
     ) -> None:
         self.trained: list[Trained] = []
         self.is_released = False
         self._step = step
+        self._device = device
         self._on_replaced = on_replaced
 
     def add(self, name: str, parameter: torch.Tensor, slots: list[Slot]) -> Trained:
@@ -76,16 +80,15 @@ class Aliases:
         self._step.bind(number, dtype, values.numel(), values.data_ptr())
         view = self._make_view(number, values)
         parameter.data = view
-        entry = Trained(name, parameter, number, view, view.data_ptr(), slots)
+        entry = Trained(
+            name, parameter, number, view, view.data_ptr(), slots, parameter._version
+        )
         self.trained.append(entry)
         _owners[id(parameter)] = weakref.ref(self)
         return entry
 
     def _make_view(self, number: int, like: torch.Tensor) -> torch.Tensor:
-        if not like.numel():
-            return torch.empty_like(like)
-        buffer = self._step.view(number, like.element_size())
-        return torch.frombuffer(buffer, dtype=like.dtype).view(like.shape)
+        return self._device.view(self._step.get_memory(number), like)
 
     def take_over(self) -> list[Trained]:
         """Between steps: what others have written becomes the state of the step. Returns
@@ -99,9 +102,30 @@ class Aliases:
                     replaced.append(entry)
             if not entry.is_in_place():
                 self._move_back(entry)
-        # A write to `.data` leaves no trace in torch. The step finds it in the bits.
-        self._step.parameters_changed([entry.number for entry in self.trained])
+        self._take_writes(
+            # A write to `.data` leaves no trace in torch. The step finds it in the bits.
+            # The bits of a GPU would have to be copied to the CPU.
+            [
+                e
+                for e in self.trained
+                if not e.view.is_cuda or e.version != e.parameter._version
+            ]
+        )
         return replaced
+
+    def take_all_writes(self) -> int:
+        """As take_over, for writes that torch does not count. Returns the number of
+        elements that this rank takes over."""
+        return self._take_writes(self.trained)
+
+    def _take_writes(self, entries: list[Trained]) -> int:
+        if not entries:
+            return 0
+        for entry in entries:
+            entry.version = entry.parameter._version
+        return self._step.parameters_changed(
+            [entry.number for entry in entries], self._device.stream
+        )
 
     def check_in_place(self) -> None:
         """Within a step: parameters are read-only until the step is applied."""
@@ -128,6 +152,7 @@ class Aliases:
                 continue
             if entry.is_in_place():
                 entry.parameter.data = entry.view.clone()
+        self._device.synchronize()  # the memory may go
         self.trained.clear()
 
     def _check_type(self, entry: Trained, parameter: torch.Tensor) -> None:
@@ -156,6 +181,7 @@ class Aliases:
         _owners.pop(id(entry.parameter), None)
         self._on_replaced(entry, parameter)
         entry.parameter = parameter
+        entry.version = parameter._version - 1
         _owners[id(parameter)] = weakref.ref(self)
 
     def _move_back(self, entry: Trained) -> None:
@@ -167,3 +193,4 @@ class Aliases:
         with torch.no_grad():
             entry.view.copy_(values)
         entry.parameter.data = entry.view
+        entry.version = entry.parameter._version - 1

@@ -15,47 +15,60 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import types
 from collections.abc import Callable
 
 import torch
 from torch.autograd import Variable
+from torch.autograd.function import BackwardCFunction
 
 from zero_opt import _abi
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import Trained
+from zero_opt.torch._device import Device
 from zero_opt.torch._parameters import DTYPES
 
 _BACKWARD = (torch.autograd.backward.__code__, torch.autograd.grad.__code__)
+# What a backward pass calls of an autograd.Function in Python. The thread in which torch
+# works on a GPU has no other frames of the outer pass.
+_FUNCTION = BackwardCFunction.apply.__code__
 
 
 def _is_nested() -> bool:
     """Whether this is called in a backward pass that runs within another one."""
-    frame = sys._getframe(1)
-    depth = 0
+    frame: types.FrameType | None = sys._getframe(1)
+    is_within = False
     while frame is not None:
-        depth += frame.f_code in _BACKWARD
-        frame = frame.f_back  # type: ignore[assignment]
-    return depth > 1
+        if is_within and (frame.f_code is _FUNCTION or frame.f_code in _BACKWARD):
+            return True
+        is_within = is_within or frame.f_code in _BACKWARD
+        frame = frame.f_back
+    return False
 
 
 class Delivery:
     """The gradients of one optimizer. It keeps no parameter alive, since the hooks of
     parameters keep it alive."""
 
-    def __init__(self, step: Step, before_pass: Callable[[bool], list[Trained]]) -> None:
+    def __init__(
+        self, step: Step, device: Device, before_pass: Callable[[bool], list[Trained]]
+    ) -> None:
         """|before_pass| is called before each pass, with whether it begins a step. It
         returns parameters that had no hook until now."""
         self._step = step
+        self._device = device
         self._before_pass = before_pass
         self._has_ended = True
         # Whether torch will tell the end of the running backward pass.
         self._has_callback = False
         self._delivered: set[int] = set()
-        # Gradients that the runtime still reads, with the timepoint of their release.
+        # Gradients that the runtime still reads, with the timepoint of their release. A
+        # GPU needs none: later work on the stream of a gradient waits, and torch gives
+        # memory to later work of the same stream only.
         self._held: list[tuple[int, torch.Tensor]] = []
         self._release = ctypes.c_uint64()
-        self._release_pointer = ctypes.addressof(self._release)
+        self._release_pointer = None if device.is_gpu else ctypes.addressof(self._release)
         self.passes = 0
         # Whether losses have to be scaled, and whether one was since the last step.
         self.needs_scale = False
@@ -77,8 +90,12 @@ class Delivery:
         release = self._release
         take_gradient = self._step.gradient
         release_pointer = self._release_pointer
+        device = self._device
+        is_gpu = device.is_gpu
+        stream: int | None = None
 
         def deliver(parameter: torch.Tensor) -> None:
+            nonlocal stream
             gradient = parameter.grad
             if gradient is None:
                 raise ZeroOptError(
@@ -97,7 +114,9 @@ class Delivery:
             if not gradient.is_contiguous():
                 gradient = gradient.contiguous()
             tensor.data = gradient.data_ptr()
-            if status := take_gradient(number, pointer, None, release_pointer):
+            if is_gpu:
+                stream = device.stream
+            if status := take_gradient(number, pointer, stream, release_pointer):
                 raise self._step.error(status)
             if release.value:
                 self._held.append((release.value, gradient))

@@ -152,6 +152,7 @@ def describe_step(
     one_backward: bool,
     ranks: int,
     stage: int,
+    target: str | None,
 ) -> compiler.StepDescription:
     # torch sums the gradients of backward passes, and so does this step: whether the loss
     # is divided by their number is for the caller to say.
@@ -177,4 +178,5 @@ def describe_step(
         recipe=text,
         ranks=ranks,
         stage=stage,
+        target=target,
     )

@@ -14,6 +14,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from zero_opt import _abi
+from zero_opt._step import Outcome
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _checkpoint, _ranks
 from zero_opt.torch._aliases import Aliases, Trained
@@ -27,6 +28,7 @@ from zero_opt.torch._description import (
     describe_step,
     list_trained,
 )
+from zero_opt.torch._device import find_device
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 from zero_opt.torch._state import State
 
@@ -75,13 +77,15 @@ class CompiledOptimizer(torch.optim.Optimizer):
         for group, listed in zip(self.param_groups, groups, strict=True):
             group["param_names"] = [name for name, _ in listed.params]
         self._max_norm = max_norm
-        self.grad_norm: float | None = None
-        self.step_was_skipped = False
+        self._outcome: Outcome | None = None
+        # Whether a GPU may still work on the last step.
+        self._is_queued = False
         self._ranks = ranks = _ranks.find_ranks(process_group)
         self._frozen = [
             named for g in groups for named in g.params if not named[1].requires_grad
         ]
         named = list_trained(groups)
+        self._device = find_device((name, parameter) for _, name, parameter in named)
         self._trained_groups = sorted({number for number, _, _ in named})
         description = describe_step(
             self.recipe,
@@ -91,10 +95,15 @@ class CompiledOptimizer(torch.optim.Optimizer):
             one_backward,
             ranks.size,
             zero,
+            self._device.target,
         )
         library = _ranks.compile_together(description, ranks)
         self._step = _ranks.open_step(
-            library, _ranks.connect(ranks, timeout), torch.get_num_threads(), timeout
+            library,
+            _ranks.connect(ranks, timeout),
+            self._device.place,
+            torch.get_num_threads(),
+            timeout,
         )
         expected = [*self.recipe.hyper] * len(self._trained_groups)
         if self._step.inputs != expected + ["max_norm"] * (max_norm is not None):
@@ -118,6 +127,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         ranks.broadcast_tensors(p for _, p in self._frozen)
         if model is not None:
             ranks.broadcast_tensors(model.buffers())
+        self._device.synchronize()
         own = weakref.ref(self)
 
         def before_pass(is_first: bool) -> list[Trained]:
@@ -128,8 +138,8 @@ class CompiledOptimizer(torch.optim.Optimizer):
             if (optimizer := own()) is not None:
                 optimizer._replace(entry, parameter)
 
-        self._delivery = Delivery(self._step, before_pass)
-        self._aliases = Aliases(self._step, on_replaced)
+        self._delivery = Delivery(self._step, self._device, before_pass)
+        self._aliases = Aliases(self._step, self._device, on_replaced)
         self._handles: dict[int, RemovableHandle] = {}
         places: dict[int, list[Slot]] = {}
         for slot in list_slots(model) if model is not None else []:
@@ -157,6 +167,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         if not is_first:
             self._aliases.check_in_place()
             return []
+        self._wait_for_outcome()
         for name, parameter in self._frozen:
             if parameter.requires_grad:
                 raise ZeroOptError(
@@ -211,19 +222,49 @@ class CompiledOptimizer(torch.optim.Optimizer):
                     stacklevel=4,
                 )
         inputs = self._read_inputs()
+        stream = self._device.stream
         try:
-            outcome = self._step.apply(inputs)
+            self._step.apply(inputs, stream)
+            self._is_queued = True
+            self._step.wait_for_parameters(stream)
+            # A GPU works on while the caller does what comes next.
+            if not self._device.is_gpu:
+                self._wait_for_outcome()
         finally:
             self._delivery.reset()
-        self.step_was_skipped = outcome.was_skipped
-        self.grad_norm = outcome.values[0]
         return loss
+
+    def _wait_for_outcome(self) -> None:
+        if self._is_queued:
+            self._is_queued = False
+            self._outcome = self._step.wait_for_outcome()
+
+    @property
+    def grad_norm(self) -> float | None:
+        """The norm of all gradients of the last step, before clipping. Waits for the step
+        if a GPU works on it."""
+        self._wait_for_outcome()
+        return self._outcome.values[0] if self._outcome else None
+
+    @property
+    def step_was_skipped(self) -> bool:
+        """Whether the last step changed nothing because a gradient was not finite. Waits
+        for the step if a GPU works on it."""
+        self._wait_for_outcome()
+        return self._outcome is not None and self._outcome.was_skipped
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients since the last step, on every rank that calls this."""
         super().zero_grad(set_to_none=True)
         if self._delivery.passes:
             self._delivery.discard()
+
+    def parameters_changed(self) -> int:
+        """Takes over what was written to parameters since the last step, and returns the
+        number of elements of which this rank has the master weights. Only a write on a GPU
+        through `.data` needs this call: the optimizer finds all others."""
+        self._check_open()
+        return self._aliases.take_all_writes()
 
     @property
     def loss_scale(self) -> float:
@@ -292,6 +333,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """The state of this rank. The other ranks need not make this call."""
         self._check_open()
+        self._wait_for_outcome()
         numbers = _checkpoint.number_parameters(self.param_groups)
         return {
             "state": {
@@ -306,6 +348,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         empty dict on the others. All ranks make this call. Master weights of bfloat16
         parameters are not in it."""
         self._check_open()
+        self._wait_for_outcome()
         return _checkpoint.consolidate(
             self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
         )
@@ -320,6 +363,8 @@ class CompiledOptimizer(torch.optim.Optimizer):
                 "load_state_dict() came between a backward pass and step(); call "
                 "zero_grad() first"
             )
+        self._wait_for_outcome()
+        self._device.synchronize()  # the caller may have written parameters
         states, groups = _checkpoint.match(
             state_dict, self.param_groups, self._aliases.trained
         )
@@ -335,4 +380,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
     def close(self) -> None:
         """Gives the parameters memory of their own and removes all hooks. Deleting the
         optimizer does the same."""
-        self._finalizer()
+        try:
+            self._wait_for_outcome()
+        finally:
+            self._finalizer()

@@ -177,10 +177,10 @@ def compile_together(step: compiler.StepDescription, ranks: Ranks) -> bytes:
 
 
 def open_step(
-    library: bytes, group: _step.Group, threads: int, timeout_s: float
+    library: bytes, group: _step.Group, place: _step.Place, threads: int, timeout_s: float
 ) -> _step.Step:
     # The runtime keeps what it has read, so the file may go.
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "libtrain.so"
         path.write_bytes(library)
-        return _step.Step(path, group, threads, timeout_s)
+        return _step.Step(path, group, place, threads, timeout_s)

@@ -28,7 +28,7 @@ MASTER = "master"
 
 
 def _write(step: Step, entry: StateEntry, values: torch.Tensor) -> None:
-    values = values.to(_TORCH_DTYPES[entry.dtype]).contiguous()
+    values = values.to("cpu", _TORCH_DTYPES[entry.dtype]).contiguous()
     step.write_state(entry, values.data_ptr(), values.numel() * values.element_size())
 
 
