@@ -4,13 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread uses vectors whose elements fill 16 bytes of the widest array.
+// A kernel that does not sum has a block for each piece. A thread uses vectors
+// whose elements fill 16 bytes of the widest array, and neighbouring threads
+// have neighbouring vectors.
 //
-// A kernel that does not sum has a block for each piece, whose threads have
-// neighbouring vectors. A reducing kernel has 32 / width threads for each
-// piece, all in one warp. Each thread has the same lanes in all rows of 32
-// elements and adds in the order of the rows, and the threads of a piece fold
-// their lanes. SumTree sums the results.
+// A reducing kernel has a warp for each piece, and each thread has one lane of
+// the sum. A thread loads one element of each of several rows of 32 together,
+// and adds in the order of the rows. The warp folds its lanes, and SumTree sums
+// the results. With vectors a small range would have too few threads to hide
+// the latency of memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +31,11 @@ using namespace zero;
 /// The widest load and store.
 static constexpr int64_t kVectorBytes = 16;
 static constexpr int64_t kMaxWidth = 8;
-/// Rows that a sum loads together, because a sum has few threads.
-static constexpr int64_t kRows = 8;
+/// Rows of 32 elements that a sum loads together.
+static constexpr int64_t kRows = 16;
+/// Blocks of a reducing kernel that a multiprocessor runs at once. Without this
+/// number ptxas uses so few registers that it loads two rows at once.
+static constexpr int32_t kSumBlocksAtOnce = 4;
 
 static int64_t getNumBytes(Type element) {
   return std::max(1u, element.getIntOrFloatBitWidth() / 8);
@@ -38,6 +43,8 @@ static int64_t getNumBytes(Type element) {
 
 /// Elements of a vector.
 static int64_t getWidth(zrt::KernelOp kernel) {
+  if (kernel.getSums())
+    return 1;
   int64_t widest = kVectorBytes / kMaxWidth;
   for (unsigned i = 0; i < kernel.getNumArrays(); ++i)
     widest = std::max(widest, getNumBytes(kernel.getArrayType(i)));
@@ -45,15 +52,19 @@ static int64_t getWidth(zrt::KernelOp kernel) {
 }
 
 int64_t zero::getPiecesPerBlock(zrt::KernelOp kernel) {
-  return kernel.getSums() ? kCudaThreads * getWidth(kernel) / kSumLanes : 1;
+  return kernel.getSums() ? kCudaThreads / kWarp : 1;
 }
 
-void zero::markCudaKernel(LLVM::LLVMFuncOp function, int32_t threads) {
+void zero::markCudaKernel(LLVM::LLVMFuncOp function, int32_t threads,
+                          int32_t blocksAtOnce) {
   Builder builder(function.getContext());
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                     builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                     builder.getDenseI32ArrayAttr({threads}));
+  if (blocksAtOnce)
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      builder.getI32IntegerAttr(blocksAtOnce));
 }
 
 namespace {
@@ -80,12 +91,11 @@ private:
                    llvm::function_ref<void()> emitNone);
   Value emitAligned();
   void emitPlain(const Piece &piece);
-  void emitTeam(Value block, Value numPieces, const SumTree::Memory &memory);
+  void emitWarp(Value block, Value numPieces, const SumTree::Memory &memory);
   void emitSum(const Piece &piece, Value partial);
   void emitPartial(Value sum, Value partial);
-  SmallVector<Value> emitRows(Value begin, Value end, SmallVector<Value> lanes);
-  SmallVector<Value> emitTail(Value begin, Value end, SmallVector<Value> lanes);
-  Value emitFold(SmallVector<Value> lanes);
+  Value emitWholeRows(Value begin, Value end, Value sum);
+  Value emitLastRows(Value begin, Value end, Value sum);
 
   zrt::KernelOp kernel;
   int64_t width;
@@ -94,10 +104,8 @@ private:
   SmallVector<Value> arrays;
   Value slots;
   Value pieces;
-  /// The number of this thread in its block, or among the threads of its piece.
+  /// The number of this thread in its block, or in its warp if the kernel sums.
   Value thread;
-  /// The threads of this thread's piece, as bits of the warp.
-  Value members;
 };
 
 } // namespace
@@ -117,7 +125,8 @@ LLVM::LLVMFuncOp CudaEmitter::emit(ModuleOp target, StringRef name) {
   auto function = builder.create<LLVM::LLVMFuncOp>(
       loc, name,
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
-  markCudaKernel(function, kCudaThreads);
+  markCudaKernel(function, kCudaThreads,
+                 kernel.getSums() ? kSumBlocksAtOnce : 0);
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   auto arguments = entry->getArguments();
@@ -129,7 +138,7 @@ LLVM::LLVMFuncOp CudaEmitter::emit(ModuleOp target, StringRef name) {
   thread = readRegister<NVVM::ThreadIdXOp>();
   Value block = readRegister<NVVM::BlockIdXOp>();
   if (kernel.getSums()) {
-    emitTeam(block, /*numPieces=*/arguments[2],
+    emitWarp(block, /*numPieces=*/arguments[2],
              {arguments[3], arguments[4], arguments[5]});
   } else {
     Piece piece = loadPiece(block);
@@ -226,21 +235,12 @@ void CudaEmitter::emitPlain(const Piece &piece) {
 // With a sum
 //===----------------------------------------------------------------------===//
 
-/// Emits the code of the threads of a warp: first in teams, each with one piece
-/// at most, and then together.
-void CudaEmitter::emitTeam(Value block, Value numPieces,
+/// Emits the code of a warp, which has one piece at most.
+void CudaEmitter::emitWarp(Value block, Value numPieces,
                            const SumTree::Memory &memory) {
-  int64_t threads = kSumLanes / width;
-  int64_t perWarp = kWarp / threads;
-  Value inBlock = thread;
-  Value team = create<arith::DivUIOp>(inBlock, i64(threads));
-  Value firstOfBlock = mul(block, kCudaThreads / threads);
-  Value inWarp = both(inBlock, i64(kWarp - threads));
-  thread = both(inBlock, i64(threads - 1));
-  members = create<arith::TruncIOp>(
-      builder.getI32Type(),
-      create<arith::ShLIOp>(i64((int64_t(1) << threads) - 1), inWarp));
-  Value index = add(firstOfBlock, team);
+  Value index = add(mul(block, kCudaThreads / kWarp),
+                    create<arith::DivUIOp>(thread, i64(kWarp)));
+  thread = both(thread, i64(kWarp - 1));
   emitWhere(isLess(index, numPieces), [&] {
     Piece piece = loadPiece(index);
     Value partial =
@@ -249,10 +249,7 @@ void CudaEmitter::emitTeam(Value block, Value numPieces,
         piece, [&] { emitSum(piece, partial); },
         [&] { emitPartial(f64(0.0), partial); });
   });
-  SumTree tree(builder, loc, memory);
-  Value firstTeam = both(team, i64(-perWarp));
-  tree.emit(add(firstOfBlock, firstTeam), perWarp, numPieces,
-            both(inBlock, i64(kWarp - 1)));
+  SumTree(builder, loc, memory).emit(index, numPieces, thread);
 }
 
 void CudaEmitter::emitPartial(Value sum, Value partial) {
@@ -262,69 +259,52 @@ void CudaEmitter::emitPartial(Value sum, Value partial) {
 
 void CudaEmitter::emitSum(const Piece &piece, Value partial) {
   Value size = create<arith::SubIOp>(piece.end, piece.begin);
-  Value whole = both(size, i64(-kRows * kSumLanes));
-  whole = create<arith::SelectOp>(emitAligned(), whole, i64(0));
-  Value mainEnd = add(piece.begin, whole);
-  SmallVector<Value> lanes(width, f64(0.0));
-  lanes = emitRows(piece.begin, mainEnd, lanes);
-  lanes = emitTail(mainEnd, piece.end, lanes);
-  emitPartial(emitFold(lanes), partial);
+  Value mainEnd = add(piece.begin, both(size, i64(-kRows * kSumLanes)));
+  Value sum = emitWholeRows(piece.begin, mainEnd, f64(0.0));
+  sum = emitIf(
+      isLess(mainEnd, piece.end),
+      [&] { return SmallVector<Value>{emitLastRows(mainEnd, piece.end, sum)}; },
+      [&] { return SmallVector<Value>{sum}; })[0];
+  emitPartial(emitFold(sum), partial);
 }
 
-/// Whole rows, kRows at a time.
-SmallVector<Value> CudaEmitter::emitRows(Value begin, Value end,
-                                         SmallVector<Value> lanes) {
-  Value own = mul(thread, width);
-  return emitLoop(begin, end, kRows * kSumLanes, lanes,
-                  [&](Value index, ValueRange carried) {
-                    SmallVector<Value> sums(carried);
-                    SmallVector<Elements::Loaded> rows;
-                    for (int64_t row = 0; row < kRows; ++row)
-                      rows.push_back(elements.emitLoads(
-                          add(add(index, own), i64(row * kSumLanes)), width));
-                    for (Elements::Loaded &row : rows) {
-                      Value addends = elements.emitBody(row);
-                      for (auto [lane, sum] : llvm::enumerate(sums))
-                        sum = create<arith::AddFOp>(
-                            sum,
-                            create<vector::ExtractOp>(addends, int64_t(lane)));
-                    }
-                    return sums;
-                  });
+/// kRows rows at a time.
+Value CudaEmitter::emitWholeRows(Value begin, Value end, Value sum) {
+  return emitLoop(
+      begin, end, kRows * kSumLanes, sum, [&](Value index, ValueRange carried) {
+        SmallVector<Elements::Loaded> rows;
+        for (int64_t row = 0; row < kRows; ++row)
+          rows.push_back(
+              elements.emitLoads(add(add(index, thread), i64(row * kSumLanes)),
+                                 /*width=*/1));
+        Value all = carried[0];
+        for (Elements::Loaded &row : rows)
+          all = create<arith::AddFOp>(all, elements.emitBody(row));
+        return SmallVector<Value>{all};
+      })[0];
 }
 
-SmallVector<Value> CudaEmitter::emitTail(Value begin, Value end,
-                                         SmallVector<Value> lanes) {
-  Value own = mul(thread, width);
-  return emitLoop(begin, end, kSumLanes, lanes,
-                  [&](Value index, ValueRange carried) {
-                    SmallVector<Value> sums(carried);
-                    for (auto [lane, sum] : llvm::enumerate(sums)) {
-                      Value at = add(add(index, own), i64(lane));
-                      Value before = sum;
-                      sum = emitIf(
-                          isLess(at, end),
-                          [&] {
-                            Value addend = elements.emit(at, /*width=*/1);
-                            return SmallVector<Value>{
-                                create<arith::AddFOp>(before, addend)};
-                          },
-                          [&] { return SmallVector<Value>{before}; })[0];
-                    }
-                    return sums;
-                  });
-}
-
-/// Adds lane i + n/2 to lane i, and repeats this with half the lanes until one
-/// is left, in the first thread.
-Value CudaEmitter::emitFold(SmallVector<Value> lanes) {
-  for (int64_t half = kSumLanes / 2; half >= width; half /= 2)
-    for (Value &lane : lanes)
-      lane = create<arith::AddFOp>(lane, exchange(members, lane, half / width));
-  for (int64_t half = width / 2; half > 0; half /= 2)
-    for (int64_t i = 0; i < half; ++i)
-      lanes[i] = create<arith::AddFOp>(lanes[i], lanes[i + half]);
-  return lanes.front();
+/// At least one element, and fewer than kRows rows. Their loads are issued
+/// together, too: behind the last element a thread loads the last element, and
+/// adds 0.
+Value CudaEmitter::emitLastRows(Value begin, Value end, Value sum) {
+  Value last = create<arith::SubIOp>(end, i64(1));
+  SmallVector<Value> inside;
+  SmallVector<Elements::Loaded> rows;
+  for (int64_t row = 0; row < kRows; ++row) {
+    Value at = add(add(begin, thread), i64(row * kSumLanes));
+    inside.push_back(isLess(at, end));
+    rows.push_back(
+        elements.emitLoads(create<arith::MinSIOp>(at, last), /*width=*/1));
+  }
+  for (auto [isInside, row] : llvm::zip(inside, rows)) {
+    Value addend = emitIf(
+        isInside,
+        [&, &row = row] { return SmallVector<Value>{elements.emitBody(row)}; },
+        [&] { return SmallVector<Value>{f64(0.0)}; })[0];
+    sum = create<arith::AddFOp>(sum, addend);
+  }
+  return sum;
 }
 
 //===----------------------------------------------------------------------===//

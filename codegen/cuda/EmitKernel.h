@@ -49,7 +49,10 @@ mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emitCudaKernel(zrt::KernelOp kernel,
                                                        llvm::StringRef name);
 
 /// Marks |function| as a CUDA kernel with at most |threads| threads per block.
-void markCudaKernel(mlir::LLVM::LLVMFuncOp function, int32_t threads);
+/// If |blocksAtOnce| is not 0, ptxas may use as many registers as leave room
+/// for that number of blocks on a multiprocessor.
+void markCudaKernel(mlir::LLVM::LLVMFuncOp function, int32_t threads,
+                    int32_t blocksAtOnce = 0);
 
 } // namespace zero
 

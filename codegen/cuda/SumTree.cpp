@@ -16,36 +16,32 @@ using namespace zero;
 static constexpr int64_t kRowsLoaded = 16;
 
 SmallVector<Value> SumTree::list(const Level &level) {
-  return {level.partials, level.arrivals, level.count,
-          level.first,    level.mine,     level.goesOn};
+  return {level.partials, level.arrivals, level.count, level.member,
+          level.goesOn};
 }
 
 SumTree::Level SumTree::read(ValueRange values) {
-  return {values[0], values[1], values[2], values[3], values[4], values[5]};
+  return {values[0], values[1], values[2], values[3], values[4]};
 }
 
 Value SumTree::address(Type type, Value base, Value index) {
   return emitAddress(builder, loc, type, base, index);
 }
 
-/// Emits a memory fence. Earlier writes of this thread, and of the threads that
-/// it has synchronized with, become visible before its later writes; and its
-/// later reads see the writes that precede the values it has read.
+/// Emits a memory fence. Earlier writes of this thread become visible before
+/// its later writes; and its later reads, and those of the threads that
+/// synchronize with it afterwards, see the writes that precede the values it
+/// has read.
 void SumTree::fence() {
   builder.create<LLVM::CallIntrinsicOp>(
       loc, TypeRange(), builder.getStringAttr("llvm.nvvm.membar.gl"),
       ValueRange(), LLVM::FastmathFlagsAttr());
 }
 
-void SumTree::emit(Value first, int64_t perWarp, Value count, Value lane) {
+void SumTree::emit(Value member, Value count, Value lane) {
   this->lane = lane;
-  Value left = create<arith::SubIOp>(count, first);
-  Level start = {memory.partials,
-                 memory.arrivals,
-                 count,
-                 first,
-                 create<arith::MinSIOp>(left, i64(perWarp)),
-                 isLess(i64(0), left)};
+  Level start = {memory.partials, memory.arrivals, count, member,
+                 isLess(member, count)};
   OpBuilder::InsertionGuard guard(builder);
   SmallVector<Value> values = list(start);
   builder.create<scf::WhileOp>(
@@ -60,18 +56,21 @@ void SumTree::emit(Value first, int64_t perWarp, Value count, Value lane) {
       });
 }
 
-/// Sums the group of this warp's members if these members complete the group.
+/// Sums the group of this warp's member if this member completes the group.
 SumTree::Level SumTree::emitLevel(const Level &level) {
-  Value group = create<arith::DivUIOp>(level.first, i64(kSumBlock));
+  Value group = create<arith::DivUIOp>(level.member, i64(kSumBlock));
   Value begin = mul(group, kSumBlock);
   Value end = create<arith::MinSIOp>(add(begin, i64(kSumBlock)), level.count);
   Value arrivals = address(builder.getI32Type(), level.arrivals, group);
-  Value arrived = emitArrival(arrivals, level.mine);
+  Value arrived = emitArrival(arrivals);
   Value isLast = isEqual(arrived, create<arith::SubIOp>(end, begin));
   Value groups = create<arith::DivUIOp>(add(level.count, i64(kSumBlock - 1)),
                                         i64(kSumBlock));
   Value isWhole = isEqual(groups, i64(1));
   auto emitLast = [&] {
+    // The first thread has read the counter.
+    emitWhere(isEqual(lane, i64(0)), [&] { fence(); });
+    builder.create<NVVM::SyncWarpOp>(loc, i32(-1));
     Value sum = emitSum(level.partials, begin, end);
     emitWhere(isEqual(lane, i64(0)), [&] {
       // The next launch needs the counter to be 0.
@@ -85,7 +84,7 @@ SumTree::Level SumTree::emitLevel(const Level &level) {
         isWhole, create<arith::ConstantOp>(builder.getBoolAttr(true)));
     return list({address(builder.getF64Type(), level.partials, level.count),
                  address(builder.getI32Type(), level.arrivals, groups), groups,
-                 group, i64(1), goesOn});
+                 group, goesOn});
   };
   auto emitOther = [&] {
     Level done = level;
@@ -96,55 +95,45 @@ SumTree::Level SumTree::emitLevel(const Level &level) {
   return read(next);
 }
 
-/// The number of members of a group that are stored, with |mine| of this warp.
-Value SumTree::emitArrival(Value arrivals, Value mine) {
-  meet();
-  Type i32Type = builder.getI32Type();
-  Value narrow = create<arith::TruncIOp>(i32Type, mine);
+/// The number of members of a group that are stored, with that of this warp.
+Value SumTree::emitArrival(Value arrivals) {
   Value before = emitIf(
       isEqual(lane, i64(0)),
       [&] {
         fence();
-        SmallVector<Value> result{
-            create<LLVM::AtomicRMWOp>(LLVM::AtomicBinOp::add, arrivals, narrow,
+        return SmallVector<Value>{
+            create<LLVM::AtomicRMWOp>(LLVM::AtomicBinOp::add, arrivals, i32(1),
                                       LLVM::AtomicOrdering::monotonic)};
-        fence();
-        return result;
       },
       [&] { return SmallVector<Value>{i32(0)}; })[0];
-  meet();
-  before = shuffle(i32(-1), before, NVVM::ShflKind::idx, 0);
+  before = shuffle(before, NVVM::ShflKind::idx, 0);
   return create<arith::ExtUIOp>(builder.getI64Type(),
-                                create<arith::AddIOp>(before, narrow));
+                                create<arith::AddIOp>(before, i32(1)));
 }
 
-/// The sum of a group, in the first thread. Each thread has one lane.
+/// The sum of a group, in the first thread. Each thread has one lane. All loads
+/// of a batch of rows are issued together: behind the last member a thread
+/// loads the last member, and adds 0.
 Value SumTree::emitSum(Value partials, Value begin, Value end) {
   Type f64Type = builder.getF64Type();
-  auto load = [&](Value at) -> Value {
-    return create<LLVM::LoadOp>(f64Type, address(f64Type, partials, at));
-  };
-  Value size = create<arith::SubIOp>(end, begin);
-  Value mainEnd = add(begin, both(size, i64(-kRowsLoaded * kWarp)));
-  SmallVector<Value> sum{f64(0.0)};
-  sum = emitLoop(begin, mainEnd, kRowsLoaded * kWarp, sum,
-                 [&](Value index, ValueRange carried) {
-                   SmallVector<Value> rows;
-                   for (int64_t row = 0; row < kRowsLoaded; ++row)
-                     rows.push_back(
-                         load(add(add(index, lane), i64(row * kWarp))));
-                   Value all = carried[0];
-                   for (Value row : rows)
-                     all = create<arith::AddFOp>(all, row);
-                   return SmallVector<Value>{all};
-                 });
-  sum = emitLoop(add(mainEnd, lane), end, kWarp, sum,
-                 [&](Value index, ValueRange carried) {
-                   return SmallVector<Value>{
-                       create<arith::AddFOp>(carried[0], load(index))};
-                 });
-  Value folded = sum[0];
-  for (int64_t half = kWarp / 2; half > 0; half /= 2)
-    folded = create<arith::AddFOp>(folded, exchange(i32(-1), folded, half));
-  return folded;
+  Value last = create<arith::SubIOp>(end, i64(1));
+  Value sum = emitLoop(
+      begin, end, kRowsLoaded * kWarp, f64(0.0),
+      [&](Value index, ValueRange carried) {
+        SmallVector<std::pair<Value, Value>> rows;
+        for (int64_t row = 0; row < kRowsLoaded; ++row) {
+          Value at = add(add(index, lane), i64(row * kWarp));
+          rows.push_back(
+              {isLess(at, end),
+               create<LLVM::LoadOp>(
+                   f64Type, address(f64Type, partials,
+                                    create<arith::MinSIOp>(at, last)))});
+        }
+        Value all = carried[0];
+        for (auto [isInside, value] : rows)
+          all = create<arith::AddFOp>(
+              all, create<arith::SelectOp>(isInside, value, f64(0.0)));
+        return SmallVector<Value>{all};
+      })[0];
+  return emitFold(sum);
 }

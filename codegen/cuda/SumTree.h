@@ -33,33 +33,28 @@ public:
     builder.setInsertionPoint(at.getInsertionBlock(), at.getInsertionPoint());
   }
 
-  /// Emits the code of all threads of a warp after their pieces. |count| is the
-  /// number of all pieces. The pieces of this warp begin with |first|, a
-  /// multiple of |perWarp|, and there are at most |perWarp| of them. |lane| is
-  /// the number of a thread in its warp.
-  void emit(mlir::Value first, int64_t perWarp, mlir::Value count,
-            mlir::Value lane);
+  /// Emits the code of all threads of a warp after its piece, number |member|
+  /// of |count|. A warp without a piece has a greater number. |lane| is the
+  /// number of a thread in its warp.
+  void emit(mlir::Value member, mlir::Value count, mlir::Value lane);
 
 private:
-  /// The position of a warp: it has |mine| of the |count| members of a level,
-  /// from |first| on.
+  /// The position of a warp: it has one |member| of the |count| of a level.
   struct Level {
     mlir::Value partials;
     mlir::Value arrivals;
     mlir::Value count;
-    mlir::Value first;
-    mlir::Value mine;
+    mlir::Value member;
     mlir::Value goesOn;
   };
   static llvm::SmallVector<mlir::Value> list(const Level &level);
   static Level read(mlir::ValueRange values);
 
   Level emitLevel(const Level &level);
-  mlir::Value emitArrival(mlir::Value arrivals, mlir::Value mine);
+  mlir::Value emitArrival(mlir::Value arrivals);
   mlir::Value emitSum(mlir::Value partials, mlir::Value begin, mlir::Value end);
   mlir::Value address(mlir::Type type, mlir::Value base, mlir::Value index);
   void fence();
-  void meet() { builder.create<mlir::NVVM::SyncWarpOp>(loc, i32(-1)); }
 
   Memory memory;
   mlir::Value lane;

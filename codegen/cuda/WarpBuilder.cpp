@@ -21,18 +21,23 @@ void WarpBuilder::emitWhere(Value condition,
       none);
 }
 
-Value WarpBuilder::shuffle(Value members, Value value, NVVM::ShflKind kind,
-                           int64_t which) {
-  return create<NVVM::ShflOp>(builder.getI32Type(), members, value,
+Value WarpBuilder::shuffle(Value value, NVVM::ShflKind kind, int64_t which) {
+  return create<NVVM::ShflOp>(builder.getI32Type(), i32(-1), value,
                               i32(int32_t(which)), i32(kWarp - 1), kind,
                               UnitAttr());
 }
 
-Value WarpBuilder::exchange(Value members, Value value, int64_t distance) {
+Value WarpBuilder::emitFold(Value lane) {
+  for (int64_t half = kWarp / 2; half > 0; half /= 2)
+    lane = create<arith::AddFOp>(lane, exchange(lane, half));
+  return lane;
+}
+
+Value WarpBuilder::exchange(Value value, int64_t distance) {
   Type i32Type = builder.getI32Type();
   Type i64Type = builder.getI64Type();
   auto swap = [&](Value word) {
-    return shuffle(members, word, NVVM::ShflKind::bfly, distance);
+    return shuffle(word, NVVM::ShflKind::bfly, distance);
   };
   Value bits = create<arith::BitcastOp>(i64Type, value);
   Value low = swap(create<arith::TruncIOp>(i32Type, bits));

@@ -51,13 +51,16 @@ protected:
   }
   void emitWhere(mlir::Value condition, llvm::function_ref<void()> emitThen);
 
-  /// The 32 bits of |value| in another of the threads |members|. |kind| and
-  /// |which| select that thread.
-  mlir::Value shuffle(mlir::Value members, mlir::Value value,
-                      mlir::NVVM::ShflKind kind, int64_t which);
+  /// The 32 bits of |value| in another thread, which |kind| and |which| select.
+  mlir::Value shuffle(mlir::Value value, mlir::NVVM::ShflKind kind,
+                      int64_t which);
+  /// Adds the f64 of lane i + n/2 to that of lane i, and repeats this with half
+  /// the lanes until one is left, in the first thread.
+  mlir::Value emitFold(mlir::Value lane);
+
+private:
   /// The f64 |value| of the thread whose number differs in bit |distance|.
-  mlir::Value exchange(mlir::Value members, mlir::Value value,
-                       int64_t distance);
+  mlir::Value exchange(mlir::Value value, int64_t distance);
 };
 
 } // namespace zero

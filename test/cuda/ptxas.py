@@ -6,7 +6,8 @@ ptxas.py --bin build/bin
 
 For sm_80, sm_90 and sm_100 the machine code must have no spills, at most the registers
 with which a multiprocessor holds 1024 threads, and 128-bit loads and stores of the
-widest arrays of every kernel. The PTX must have no approximation, no flushing of
+widest arrays of every kernel that does not sum. One that sums must issue the loads of 16
+rows before it adds the first. The PTX must have no approximation, no flushing of
 subnormals, no call, no external symbol, and a contraction only if the body has one. The
 exit code is 77 if only the PTX was checked because ptxas is missing.
 """
@@ -40,16 +41,18 @@ ONE_KERNEL, SEVERAL_KERNELS = 16, 37
 MOST_REGISTERS = 64
 MOST_REGISTERS_OF_MANY = 80
 MANY_LOADS = 16
+# That a kernel that sums issues together; kRows in codegen/cuda/EmitKernel.cpp.
+LOADS_TOGETHER = 16
 
 
 class Kernel:
     """What a kernel of the entry |name| in PTX reads and writes."""
 
-    def __init__(self, name, read, written):
-        self.name, self.read, self.written = name, read, written
+    def __init__(self, name, read, written, sums=False):
+        self.name, self.read, self.written, self.sums = name, read, written, sums
         widest = max(BYTES[t] for t in self.read + self.written)
-        # 16 bytes of the widest arrays, or 8 elements.
-        self.width = min(8, 16 // widest)
+        # 16 bytes of the widest arrays, or 8 elements; but one of a sum.
+        self.width = 1 if sums else min(8, 16 // widest)
 
     @classmethod
     def of_op(cls, match):
@@ -61,7 +64,7 @@ class Kernel:
                 read.append(type)
             if access != "read":
                 written.append(type)
-        return cls(spell(match[1]), read, written)
+        return cls(spell(match[1]), read, written, bool(match[3]))
 
     @classmethod
     def of_sum(cls, match):
@@ -115,6 +118,22 @@ def count_wide_accesses(code):
             loads += (low & 0xFFF) in (0x981, 0x381)
             stores += (low & 0xFFF) in (0x986, 0x386)
     return loads, stores
+
+
+def count_loads_together(code, size):
+    """The most loads of |size| bytes with no arithmetic of f64 and no branch between.
+
+    The low 9 bits of an instruction are its operation without the kinds of its operands.
+    """
+    most = run = 0
+    for low, high in struct.iter_unpack("<QQ", code):
+        operation = low & 0x1FF
+        if operation == 0x181:
+            run += (high >> 9 & 7) == {2: 2, 4: 4, 8: 5}[size]
+            most = max(most, run)
+        elif operation in (0x028, 0x029, 0x02B, 0x110, 0x147):
+            run = 0
+    return most
 
 
 def spell(symbol):
@@ -171,8 +190,7 @@ class Checker:
             if match := re.search(r"Used (\d+) registers", line):
                 registers[name] = int(match[1])
         with open(cubin, "rb") as file:
-            accesses = {name: count_wide_accesses(code)
-                        for name, code in read_sections(file.read())}
+            codes = dict(read_sections(file.read()))
         for name, used in registers.items():
             if spills[name]:
                 self.fail(f"{where}, {arch}: {name} spills {spills[name]} bytes")
@@ -183,10 +201,15 @@ class Checker:
                           f"{most}")
         for kernel in kernels:
             name = kernel.name
-            if name not in accesses:
+            if name not in codes:
                 self.fail(f"{where}, {arch}: no code for {kernel.name}")
                 continue
-            loads, stores = accesses[name]
+            loads, stores = count_wide_accesses(codes[name])
+            if kernel.sums:
+                together = count_loads_together(codes[name], BYTES[kernel.read[0]])
+                if together < LOADS_TOGETHER:
+                    self.fail(f"{where}, {arch}: {kernel.name} issues {together} loads "
+                              f"together, expected {LOADS_TOGETHER} at least")
             for what, got, types in [("loads", loads, kernel.read),
                                      ("stores", stores, kernel.written)]:
                 wanted = kernel.count_wide(types)
@@ -231,7 +254,8 @@ def main():
                 ptx = subprocess.run([*compile, "--target=cuda", "--emit=ptx"],
                                      check=True, capture_output=True, text=True).stdout
                 kernels = [Kernel.of_op(m) for m in
-                           re.finditer(r"zrt\.kernel @(\S+) \[(.*?)\]", ir)]
+                           re.finditer(r"zrt\.kernel @(\S+) \[(.*?)\] scalars \d+"
+                                       r"(?: predicated)?( sums)?", ir)]
                 kernels += [Kernel.of_sum(m) for m in re.finditer(
                     r"\.entry (zero\$sum_([a-z0-9]+)_([a-z0-9]+)_(\d+)(_add|_more)?)\(",
                     ptx)]

@@ -145,8 +145,8 @@ make_folder() {
     --dtype=bf16 --gradient=bf16 --accumulator=f32 \
     --optimizer examples/optimizers/sgd.mlir
   compile large "$folder/step.mlir" --stage=0 --bucket-bytes=1
-  # The same in the other types: 4 threads sum a piece in 16 bits, 8 in f32, and 16 in
-  # f64. The small buckets are one whole piece, and a whole one and a short one.
+  # The same in the other types. The small buckets are a piece of which the last element
+  # is missing, and a whole piece and one element.
   local type
   for type in bf16 f16 f64; do
     make_step --ranks=1 --parameters=3 --sizes="4095,4097,$large" --dtype="$type" \

@@ -23,7 +23,7 @@ extern "C" {
 #define ZERO_RT_CUDA_TARGET "cuda"
 #define ZERO_RT_CUDA_FORMAT "cuda-functions-1"
 
-/// A piece of a launch, which one or a few threads of a CUDA kernel run:
+/// A piece of a launch, which a block or a warp of a CUDA kernel runs:
 /// elements [begin, end) of the launched range, at most 4096. |scalars| is the
 /// first scalar slot of the piece.
 typedef struct zero_rt_cuda_piece {

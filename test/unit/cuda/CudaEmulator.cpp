@@ -163,6 +163,7 @@ static void replaceOps(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     function->removeAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
     function->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName());
+    function->removeAttr(NVVM::NVVMDialect::getMinctasmAttrName());
   }
 }
 

@@ -55,8 +55,8 @@ TEST(Cuda, ALibraryHasACudaKernelForEachOfItsOwn) {
   auto program = *library.getModule().getOps<zrt::ProgramOp>().begin();
   int64_t i = 0;
   for (auto kernel : program.getOps<zrt::KernelOp>()) {
-    // An f32 sum has 8 threads for each piece.
-    int64_t perBlock = kernel.getSums() ? ZERO_RT_CUDA_THREADS / 8 : 1;
+    // A sum has a warp for each piece.
+    int64_t perBlock = kernel.getSums() ? ZERO_RT_CUDA_THREADS / 32 : 1;
     expectEntry(code->kernels[i++], perBlock, getCudaName(kernel.getSymName()));
   }
   EXPECT_EQ(i, compiled.num_kernels);
