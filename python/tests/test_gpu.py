@@ -299,6 +299,22 @@ def test_a_closed_optimizer_leaves_parameters_and_no_memory() -> None:
     assert free - measure() < 16 << 20
 
 
+def test_more_elements_than_32_bits_count() -> None:
+    if torch.cuda.mem_get_info()[0] < 40 << 30:
+        pytest.skip("needs 40 GiB of a GPU")
+    elements = (1 << 31) + 4099
+    model = nn.ParameterList([torch.ones(elements, device=GPU)])
+    optimizer = zo.SGD(model, lr=0.5)
+    with torch.no_grad():
+        model[0].grad = torch.ones(elements, device=GPU)
+        model[0].grad[-1] = 3.0
+    optimizer.step()
+    assert optimizer.grad_norm == pytest.approx((elements + 8) ** 0.5, rel=1e-9)
+    parameter = model[0].detach()
+    assert parameter[-1].item() == -0.5
+    assert parameter[:-1].min().item() == parameter[:-1].max().item() == 0.5
+
+
 def test_refused() -> None:
     model = Listed(torch.float32)
     model.list[1] = nn.Parameter(torch.zeros(3, device=GPU))

@@ -214,7 +214,7 @@ def hold() -> list[int]:
     numbers = []
 
     def look(gradient: torch.Tensor) -> None:
-        numbers.append(len(optimizer._delivery._held))
+        numbers.append(len(optimizer._delivery._receiver._held))
         # What is free is used for other things.
         torch.full_like(gradient, 1000.0)
 
@@ -224,7 +224,7 @@ def hold() -> list[int]:
     pairs = zip(gradients, parameters, strict=True)
     # The last addend has its gradient first, which is the first parameter's.
     sum((g * p).sum() for g, p in reversed(list(pairs))).backward()
-    numbers.append(len(optimizer._delivery._held))
+    numbers.append(len(optimizer._delivery._receiver._held))
     optimizer.step()
     for gradient, parameter in zip(gradients, parameters, strict=True):
         torch.testing.assert_close(parameter.detach(), -gradient)

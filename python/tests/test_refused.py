@@ -86,7 +86,7 @@ def test_parameters() -> None:
         [model.weight * 2],
     )
     refuse(
-        "parameter 'w' is on meta; move it to the CPU, where steps run today",
+        "parameter 'w' is on the meta device; give the model memory with to_empty(device=...)",
         [("w", nn.Parameter(torch.ones(1, device="meta")))],
     )
 

@@ -161,6 +161,7 @@ _CALLS: dict[str, list[Any]] = {
     ],
     "step_begin_backward": [c_void_p, c_int32],
     "step_gradient": [c_void_p, c_int32, c_void_p, c_void_p, c_void_p],
+    "step_gradients": [c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p],
     "step_accumulate": [c_void_p],
     "step_discard": [c_void_p],
     "step_apply": [c_void_p, POINTER(c_double), c_int32, c_void_p],

@@ -187,6 +187,21 @@ class Step:
     def begin_backward(self, hint: int) -> None:
         self._call("step_begin_backward", self.handle, hint)
 
+    def gradients(
+        self, parameters: list[int], tensors: list[_abi.Tensor], stream: int | None
+    ) -> None:
+        """Later work on |stream| may use the memory of |tensors| for something else."""
+        count = len(parameters)
+        self._call(
+            "step_gradients",
+            self.handle,
+            (ctypes.c_int32 * count)(*parameters),
+            (_abi.Tensor * count)(*tensors),
+            count,
+            stream,
+            None,
+        )
+
     def error(self, status: int) -> ZeroOptError:
         return self._runtime.error(status)
 

@@ -14,6 +14,7 @@ import tempfile
 from zero_opt._locate import find_compiler
 from zero_opt.errors import ZeroOptError
 
+_ONE_BUCKET = "1048576GiB"
 _PROGRAM = pathlib.Path(__file__).with_name("_compile.py")
 
 
@@ -65,6 +66,10 @@ class StepDescription:
             "mesh": f"dp={self.ranks}",
             "stage": self.stage,
         }
+        if self.ranks == 1:
+            # Nothing is sent. All stages then compute the same, stage 0 with the fewest
+            # copies, and a second bucket would only be more launches.
+            options |= {"stage": 0, "bucket-bytes": _ONE_BUCKET}
         return options if self.target is None else options | {"target": self.target}
 
 

@@ -13,7 +13,6 @@ so the sum is the same.
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import types
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import Trained
 from zero_opt.torch._device import Device
-from zero_opt.torch._parameters import DTYPES
+from zero_opt.torch._receivers import make_receiver
 
 _BACKWARD = (torch.autograd.backward.__code__, torch.autograd.grad.__code__)
 # What a backward pass calls of an autograd.Function in Python. The thread in which torch
@@ -57,18 +56,12 @@ class Delivery:
         """|before_pass| is called before each pass, with whether it begins a step. It
         returns parameters that had no hook until now."""
         self._step = step
-        self._device = device
         self._before_pass = before_pass
         self._has_ended = True
         # Whether torch will tell the end of the running backward pass.
         self._has_callback = False
         self._delivered: set[int] = set()
-        # Gradients that the runtime still reads, with the timepoint of their release. A
-        # GPU needs none: later work on the stream of a gradient waits, and torch gives
-        # memory to later work of the same stream only.
-        self._held: list[tuple[int, torch.Tensor]] = []
-        self._release = ctypes.c_uint64()
-        self._release_pointer = None if device.is_gpu else ctypes.addressof(self._release)
+        self._receiver = make_receiver(step, device)
         self.passes = 0
         # Whether losses have to be scaled, and whether one was since the last step.
         self.needs_scale = False
@@ -78,24 +71,12 @@ class Delivery:
 
     def make_hook(self, entry: Trained) -> Callable[[torch.Tensor], None]:
         """The hook of a parameter, with all that a call does not have to make anew."""
-        tensor = _abi.new(
-            _abi.Tensor,
-            dtype=_abi.DTYPES[DTYPES[entry.view.dtype]],
-            elements=entry.view.numel(),
-        )
         name, number = entry.name, entry.number
-        pointer = ctypes.addressof(tensor)
         strided = torch.strided
         delivered = self._delivered
-        release = self._release
-        take_gradient = self._step.gradient
-        release_pointer = self._release_pointer
-        device = self._device
-        is_gpu = device.is_gpu
-        stream: int | None = None
+        take = self._receiver.make_take(entry)
 
         def deliver(parameter: torch.Tensor) -> None:
-            nonlocal stream
             gradient = parameter.grad
             if gradient is None:
                 raise ZeroOptError(
@@ -113,15 +94,7 @@ class Delivery:
                 )
             if not gradient.is_contiguous():
                 gradient = gradient.contiguous()
-            tensor.data = gradient.data_ptr()
-            if is_gpu:
-                stream = device.stream
-            if status := take_gradient(number, pointer, stream, release_pointer):
-                raise self._step.error(status)
-            if release.value:
-                self._held.append((release.value, gradient))
-            elif self._held:  # this gradient may have closed a bucket
-                self._drop_released()
+            take(gradient)
             delivered.add(number)
             parameter.grad = None
 
@@ -137,6 +110,10 @@ class Delivery:
             self._has_ended = False
             self.make_hook(entry)(entry.parameter)
 
+    def flush(self) -> None:
+        """Before apply: the step gets what it did not get yet."""
+        self._receiver.flush()
+
     @property
     def has_gradients(self) -> bool:
         """Whether the last pass has delivered any."""
@@ -151,7 +128,7 @@ class Delivery:
         """No pass is open any more."""
         self._has_ended = True
         self._delivered.clear()
-        self._held.clear()
+        self._receiver.drop()
         self.passes = 0
         self.is_scaled = False
 
@@ -169,8 +146,9 @@ class Delivery:
             )
         new = self._before_pass(self.passes == 0)
         if self.passes:
+            self._receiver.flush()
             self._step.accumulate()
-            self._held.clear()
+            self._receiver.settle()
         self._step.begin_backward(self.hint)
         self.passes += 1
         self._delivered.clear()
@@ -191,7 +169,5 @@ class Delivery:
         # If the outer pass delivers nothing more, its end stays unknown. The next pass then
         # begins when a parameter arrives again.
         self._has_ended = not _is_nested()
-
-    def _drop_released(self) -> None:
-        is_released = self._step.is_released
-        self._held = [entry for entry in self._held if not is_released(entry[0])]
+        if self._has_ended:
+            self._receiver.flush()

@@ -222,6 +222,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
                     stacklevel=4,
                 )
         inputs = self._read_inputs()
+        self._delivery.flush()
         stream = self._device.stream
         try:
             self._step.apply(inputs, stream)
