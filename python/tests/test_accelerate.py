@@ -166,5 +166,5 @@ def test_refused(workers: Workers) -> None:
         assert "DistributedDataParallel" in message
     with launched():
         accelerator = accelerate.Accelerator(cpu=True, mixed_precision="fp16")
-        with pytest.raises(ZeroOptError, match="mixed precision is fp16, which"):
+        with pytest.raises(ZeroOptError, match="mixed precision is fp16, and"):
             prepare(accelerator, model, zo.SGD(make_gpt(0)))

@@ -293,7 +293,7 @@ def test_refused(workers: Workers, tmp_path: pathlib.Path) -> None:
     start("Trainer would create Adafactor, which no step computes", optim="adafactor")
     start("the optimizer SGD reduces no", torch.optim.SGD(model.parameters()))
     start("the optimizer has max_norm None, and", zo.SGD(model))
-    start("mixed precision is fp16, which", fp16=True)
+    start("mixed precision is fp16, and", fp16=True)
     train(folder, save_strategy="steps", save_steps=3, save_only_model=True)
     start("has no state of the optimizer; resume", resume=f"{folder}/checkpoint-3")
     for message in workers.run_failing(resume_without_a_state, str(tmp_path / "two")):

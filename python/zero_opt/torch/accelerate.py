@@ -28,16 +28,22 @@ from zero_opt.torch._optimizer import CompiledOptimizer
 def check_accelerator(accelerator: Accelerator) -> None:
     """Refuses kinds of training that the step cannot be part of."""
     kind = accelerator.distributed_type
-    if kind not in (DistributedType.NO, DistributedType.MULTI_CPU):
+    supported = (
+        DistributedType.NO,
+        DistributedType.MULTI_CPU,
+        DistributedType.MULTI_GPU,
+    )
+    if kind not in supported:
         raise ZeroOptError(
             f"Accelerate trains with {kind}, and the step replaces DistributedDataParallel "
-            "on the CPU only; create the Accelerator with cpu=True and no plugin"
+            "on CPUs and GPUs of CUDA only; create the Accelerator without a plugin"
         )
-    # Accelerate says nothing where it ignores fp16.
+    # On a GPU Accelerate has a GradScaler for fp16. On the CPU it ignores fp16, and says
+    # nothing.
     if accelerator.mixed_precision not in ("no", "bf16"):
         raise ZeroOptError(
-            f"mixed precision is {accelerator.mixed_precision}, which Accelerate does not "
-            "have on the CPU; choose bf16, or none"
+            f"mixed precision is {accelerator.mixed_precision}, and Accelerate would scale "
+            "gradients that the step has already; choose bf16, or none"
         )
 
 

@@ -108,7 +108,8 @@ class Trainer(transformers.Trainer):  # type: ignore[misc]
         """The step knows it when it is applied."""
 
     def _maybe_log_save_evaluate(self, tr_loss: Any, _: Any, *args: Any, **kw: Any) -> None:
-        norm = self.optimizer.grad_norm
+        # The norm is that of a step on which a GPU still works, so it is not always read.
+        norm = self.optimizer.grad_norm if self.control.should_log else None
         super()._maybe_log_save_evaluate(tr_loss, norm, *args, **kw)
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
