@@ -97,10 +97,14 @@ class Counters(ctypes.Structure):
 
 
 class ZeroOpt:
-    def __init__(self, model: nn.Module, passes: int, stage: int) -> None:
+    def __init__(
+        self, model: nn.Module, passes: int, stage: int, offload: bool = False
+    ) -> None:
         self.model = model
         self.passes = passes
-        self.optimizer = zo.AdamW(model, max_norm=MAX_NORM, zero=stage, **ADAMW)
+        self.optimizer = zo.AdamW(
+            model, max_norm=MAX_NORM, zero=stage, offload=offload, **ADAMW
+        )
 
     def backward(self, loss: torch.Tensor, is_last: bool) -> None:
         (loss / self.passes).backward()
@@ -149,6 +153,7 @@ class DeepSpeed:
 CONTENDERS: dict[str, Any] = {
     "zero-opt, stage 1": lambda model, passes: ZeroOpt(model, passes, 1),
     "zero-opt, stage 2": lambda model, passes: ZeroOpt(model, passes, 2),
+    "zero-opt, stage 2, offload": lambda model, passes: ZeroOpt(model, passes, 2, True),
     "DDP, clip, fused AdamW": Ddp,
     "FSDP2, clip, fused AdamW": Fsdp2,
     "DeepSpeed, stage 1": lambda model, passes: DeepSpeed(model, passes, 1),

@@ -52,6 +52,7 @@ def reference() -> list[float]:
     [
         ("zero-opt, stage 1", 1.0),
         ("zero-opt, stage 2", 2.0),
+        ("zero-opt, stage 2, offload", 2.0),
         ("DDP, clip, fused AdamW", 1.0),
         ("FSDP2, clip, fused AdamW", None),
     ],

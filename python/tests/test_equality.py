@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import reference
@@ -47,12 +48,28 @@ def test_a_gradient_on_one_rank_only(workers: Workers, zero: int) -> None:
 @pytest.mark.parametrize("zero", [0, 1])
 def test_one_backward(workers: Workers, zero: int) -> None:
     """Gradients in bfloat16 stay as they arrive, and the bits are those of any number."""
-    case = Case("gpt", torch.bfloat16, 1, zero)
-    records = workers.run(train, dataclasses.replace(case, one_backward=True))
+    check_bits(Case("gpt", torch.bfloat16, 1, zero), workers, one_backward=True)
+
+
+def check_bits(case: Case, workers: Workers, **changes: Any) -> None:
+    """With |changes| of |case| all bits stay."""
+    records = workers.run(train, dataclasses.replace(case, **changes))
     assert reference.check(records, case.max_norm) > 0
     for mine, other in zip(records, workers.run(train, case), strict=True):
         for a, b in zip(mine.parameters, other.parameters, strict=True):
             assert all(torch.equal(a[name], b[name]) for name in b)
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_offload(workers: Workers, dtype: torch.dtype, zero: int) -> None:
+    check_bits(Case("gpt", dtype, 2, zero), workers, offload=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_offload_alone(dtype: torch.dtype) -> None:
+    case = Case("mlp", dtype, 2, zero=1, offload=True)
+    assert reference.check([train(case)], case.max_norm) > 0
 
 
 def test_one_backward_alone() -> None:

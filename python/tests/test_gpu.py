@@ -105,6 +105,7 @@ def test_bits_are_those_of_the_cpu(make: Callable[..., Any], dtype: torch.dtype)
         for zero in (0, 1, 2):
             assert compare_steps(dtype, make, passes, max_norm=0.5, zero=zero) == []
     assert compare_steps(dtype, make, 1, one_backward=True, zero=2) == []
+    assert compare_steps(dtype, make, 2, offload=True, zero=1) == []
 
 
 @pytest.mark.parametrize("name", ["adamw", "torch"])

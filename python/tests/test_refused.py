@@ -323,6 +323,11 @@ def test_a_rank_that_does_not_come(workers: Workers) -> None:
         ({"max_norm": "1.0"}, "max_norm must be a positive number, got '1.0'"),
         ({"max_norm": float("inf")}, "max_norm must be a positive number, got inf"),
         ({"zero": True}, "zero is a stage, 0, 1 or 2, got True"),
+        (
+            {"offload": "cpu"},
+            "offload is True or False, got 'cpu'; True keeps the optimizer's state in the "
+            "memory of the host",
+        ),
         ({"loss_scale": True}, "loss_scale must be 'dynamic' or a positive number"),
     ],
 )

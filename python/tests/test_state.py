@@ -34,6 +34,31 @@ def through_a_file(value: Any) -> Any:
     return torch.load(file, weights_only=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_offloaded_state_and_written_parameters(dtype: torch.dtype) -> None:
+    """State goes from the host's memory to the device's and back, with what others have
+    written to parameters."""
+    models = [make_model("mlp", dtype, seed=seed) for seed in range(3)]
+    offloads = (True, False, True)
+    optimizers = [
+        zo.AdamW(model, lr=0.01, offload=offload)
+        for model, offload in zip(models, offloads, strict=True)
+    ]
+    run(models[0], optimizers[0], range(1))
+    for number in (1, 2):
+        models[number].load_state_dict(models[number - 1].state_dict())
+        state = through_a_file(optimizers[number - 1].state_dict())
+        optimizers[number].load_state_dict(state)
+    for model, optimizer in zip(models, optimizers, strict=True):
+        with torch.no_grad():
+            model.last.weight.mul_(2)
+            model.first.weight.data.add_(1)
+        run(model, optimizer, range(1, 3))
+    for model in models[1:]:
+        for p, q in zip(models[0].parameters(), model.parameters(), strict=True):
+            assert torch.equal(p, q)
+
+
 def resume(dtype: torch.dtype, zero: int, order: str) -> bool:
     """Whether a run that was saved and loaded ends like one that was not."""
     ends = []

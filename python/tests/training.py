@@ -25,6 +25,7 @@ class Case:
     # Whether rank 0 alone uses the adapter.
     is_uneven: bool = False
     one_backward: bool = False
+    offload: bool = False
 
 
 @dataclasses.dataclass
@@ -74,7 +75,11 @@ def train(case: Case) -> Recorded:
     model = make_model(case.model, case.dtype, seed=get_rank())
     groups = list_groups(model)
     optimizer = zo.AdamW(
-        groups, zero=case.zero, max_norm=case.max_norm, one_backward=case.one_backward
+        groups,
+        zero=case.zero,
+        max_norm=case.max_norm,
+        one_backward=case.one_backward,
+        offload=case.offload,
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
     record = Recorded(_copy(model), [], [], [], [], [], False)

@@ -45,6 +45,7 @@ class StepDescription:
     recipe: str
     ranks: int
     stage: int
+    offload: bool = False
     target: str | None = None  # besides the CPU
 
     def to_json(self) -> str:
@@ -66,7 +67,9 @@ class StepDescription:
             "mesh": f"dp={self.ranks}",
             "stage": self.stage,
         }
-        if self.ranks == 1:
+        if self.offload:
+            options["offload"] = "optimizer"
+        elif self.ranks == 1:
             # Nothing is sent. All stages then compute the same, stage 0 with the fewest
             # copies, and a second bucket would only be more launches.
             options |= {"stage": 0, "bucket-bytes": _ONE_BUCKET}

@@ -83,7 +83,13 @@ def check_arguments(
     max_norm: float | None,
     zero: int,
     loss_scale: LossScale,
+    offload: bool,
 ) -> None:
+    if not isinstance(offload, bool):
+        raise ZeroOptError(
+            f"offload is True or False, got {offload!r}; True keeps the optimizer's state "
+            "in the memory of the host"
+        )
     if isinstance(zero, bool) or zero not in (0, 1, 2):
         raise ZeroOptError(f"zero is a stage, 0, 1 or 2, got {zero!r}")
     if max_norm is not None and (
@@ -152,6 +158,7 @@ def describe_step(
     one_backward: bool,
     ranks: int,
     stage: int,
+    offload: bool,
     target: str | None,
 ) -> compiler.StepDescription:
     # torch sums the gradients of backward passes, and so does this step: whether the loss
@@ -178,5 +185,6 @@ def describe_step(
         recipe=text,
         ranks=ranks,
         stage=stage,
+        offload=offload,
         target=target,
     )

@@ -54,6 +54,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         loss_scale: LossScale = None,
         one_backward: bool = False,
         zero: int = 1,
+        offload: bool = False,
         process_group: Any = None,
         timeout: float = 1800.0,
         model: nn.Module | None = None,
@@ -66,7 +67,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         elif model is not None:
             refuse_wrapped(model)
         groups = list_groups(params)
-        check_arguments(type(self).__name__, groups, max_norm, zero, loss_scale)
+        check_arguments(type(self).__name__, groups, max_norm, zero, loss_scale, offload)
         self._is_complete = False
         super().__init__(
             [{"params": [p for _, p in g.params], **g.options} for g in groups],
@@ -95,6 +96,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
             one_backward,
             ranks.size,
             zero,
+            offload,
             self._device.target,
         )
         library = _ranks.compile_together(description, ranks)

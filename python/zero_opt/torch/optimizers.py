@@ -10,6 +10,8 @@ one_backward: there is one backward pass in each step. A second one is an error.
     bits.
 zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state over the
     ranks, and 2 divides the summed gradients, too.
+offload: master weights and state are in the memory of the host, which updates them. The
+    bits are the same. A GPU then has the parameters and the summed gradients only.
 process_group: the ranks that step together; None is torch's default group.
 timeout: how many seconds a rank waits for the others.
 model: the module of the parameters, where |params| lists them. Then replaced parameters
