@@ -158,7 +158,7 @@ bool LogicalStep::isFinite() {
 Outcome LogicalStep::decide() {
   if (!window->isEqual() && !step.takesUnequalBackwards())
     return Outcome::refused_unequal_backwards;
-  if (window->getTotalMissing() > 0)
+  if (window->isAnyMissing())
     return Outcome::refused_missing_gradient;
   if (step.dividesByTokens() && !isCount(sumTokens(0)))
     return Outcome::refused_no_tokens;

@@ -358,7 +358,9 @@ LogicalResult ProgramInterpreter::runOp(zrt::CountArrivalsOp op,
   int64_t rank = turn.rank();
   auto counts = program.writeSlots(op.getSlotsAttr(), rank);
   counts[0] = {static_cast<double>(window->getBackwards(rank)), 0};
-  counts[1] = {static_cast<double>(states[rank].missing), 0};
+  counts[1] = {
+      static_cast<double>(states[rank].missing + window->getDifference(rank)),
+      0};
   return success();
 }
 

@@ -10,8 +10,6 @@
 
 #include "llvm/Support/Format.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace zero;
 
@@ -43,6 +41,25 @@ static bool takesOneBackward(Operation *op) {
   return cast<zrt::ProgramOp>(op).getOneBackward();
 }
 
+/// The inputs that all ranks must pass alike: those of which a rank does not
+/// pass an addend of its own.
+static SmallVector<int64_t> findCommonInputs(Operation *op) {
+  SmallVector<int64_t> common;
+  if (auto step = dyn_cast<StepOp>(op)) {
+    for (BlockArgument input : step.getBody().getArguments())
+      if (cast<ValueType>(input.getType())
+              .getAxes(PlacementKind::Partial)
+              .empty())
+        common.push_back(input.getArgNumber());
+    return common;
+  }
+  for (auto [i, input] :
+       llvm::enumerate(cast<zrt::ProgramOp>(op).getInputSlots()))
+    if (!input.getOver())
+      common.push_back(i);
+  return common;
+}
+
 FailureOr<Window> Window::create(Operation *op, int64_t numRanks,
                                  int64_t numInputs,
                                  ArrayRef<ExpectedGradient> expected,
@@ -71,6 +88,11 @@ FailureOr<Window> Window::create(Operation *op, int64_t numRanks,
                    !backward.contains(gradient.name);
     }
   }
+  SmallVector<int64_t> common = findCommonInputs(op);
+  for (const RankInputs &rank : inputs)
+    window.differs.push_back(llvm::any_of(common, [&](int64_t i) {
+      return rank.inputs[i] != inputs.front().inputs[i];
+    }));
   if (window.getLargestBackwards() == 0)
     return op->emitError() << "no backward pass since the last apply";
   return window;
@@ -96,8 +118,9 @@ bool Window::isEqual() const {
   });
 }
 
-int64_t Window::getTotalMissing() const {
-  return std::accumulate(missing.begin(), missing.end(), int64_t(0));
+bool Window::isAnyMissing() const {
+  return llvm::any_of(missing, [](int64_t count) { return count > 0; }) ||
+         llvm::is_contained(differs, true);
 }
 
 const std::vector<double> *Window::find(int64_t rank, int64_t backward,
@@ -145,6 +168,9 @@ std::string Window::describe(Outcome outcome, int64_t tokens) const {
              << " of " << getBackwards(r) << ")";
           separator = ", ";
         }
+    for (size_t r = 0; r < inputs.size(); ++r, separator = ", ")
+      if (differs[r])
+        os << separator << "inputs differ between rank 0 and rank " << r;
   }
   return text;
 }

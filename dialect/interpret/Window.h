@@ -43,9 +43,15 @@ public:
   int64_t getTotalBackwards() const;
   bool isEqual() const;
   /// The number of gradients that are not optional and did not arrive, over all
-  /// backward passes.
-  int64_t getMissing(int64_t rank) const { return missing[rank]; }
-  int64_t getTotalMissing() const;
+  /// backward passes, with what a rank adds for inputs that differ.
+  int64_t getMissing(int64_t rank) const {
+    return missing[rank] + getDifference(rank);
+  }
+  /// What the rank adds to its number of missing gradients so that the sum over
+  /// the ranks is not 0 if their inputs differ. It may be below 0.
+  int64_t getDifference(int64_t rank) const { return -int64_t(differs[rank]); }
+  /// Whether a gradient is missing, or inputs differ.
+  bool isAnyMissing() const;
 
   /// The number of backward passes in which a gradient arrived.
   int64_t getDelivered(int64_t rank, llvm::StringRef name) const;
@@ -65,6 +71,7 @@ private:
   llvm::ArrayRef<ExpectedGradient> expected;
   llvm::ArrayRef<RankInputs> inputs;
   std::vector<int64_t> missing;
+  std::vector<bool> differs; // from the inputs of rank 0
 };
 
 } // namespace zero

@@ -172,10 +172,12 @@ def Zrt_CountArrivalsOp : Zrt_CallOp<"count_arrivals",
     The second number also counts lost activations and bad inputs. A rank adds:
 
     - the number of activations that it sent, minus the number that it received;
-    - the number of its inputs that updates depend on and that are not finite.
+    - the number of its inputs that updates depend on and that are not finite;
+    - a multiple of a digest of these inputs. The multiples are chosen so that their sum is 0 if
+      all ranks have the same inputs. The sum may be negative if they do not.
 
     So the sum over all ranks is 0 if no gradient is missing, no activation is lost, and every
-    such input is finite.
+    such input is finite and the same on all ranks.
 
     Constraints:
 

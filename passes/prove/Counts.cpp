@@ -96,11 +96,14 @@ Expr Unknowns::replace(BaseRef base) {
   if (!isOwnCount(count))
     return nullptr;
   if (count->kind == BaseKind::missing) {
+    // What a rank adds for activations and for inputs has any sign, and only
+    // the sum over the ranks is 0.
+    if (ranks > 1 && (!summed || power != 1))
+      return nullptr;
     if (!situation.missing)
       return algebra.integer(0);
-    // A gradient is missing on one rank, and maybe not on this one.
-    return from(summed || ranks == 1 ? 1 : 0,
-                (kPrefix + "missing" + llvm::Twine(summed ? power : 0)).str());
+    Expr sum = from(1, (kPrefix + "missing").str());
+    return situation.belowZero ? algebra.negate(sum) : sum;
   }
   if (count->kind == BaseKind::delivered)
     return from(0, (kPrefix + "delivered" + llvm::Twine(summed ? power : 0) +

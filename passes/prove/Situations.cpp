@@ -134,6 +134,11 @@ static SmallVector<BaseRef> findKinds(Expr outcome) {
 // Values
 //===----------------------------------------------------------------------===//
 
+/// The number of missing gradients on rank 0.
+static double getMissing(Situation situation, const Draw &draw) {
+  return double(situation.belowZero ? -draw.missing : draw.missing);
+}
+
 /// The value of |base|; nothing if it follows from others.
 std::optional<double> Decider::getValue(BaseRef base, Situation situation,
                                         const Draw &draw, Viewer viewer) {
@@ -150,7 +155,8 @@ std::optional<double> Decider::getValue(BaseRef base, Situation situation,
     auto [counted, power] = base->operands[0]->getTerms()[0].monomial[0];
     auto exponent = double(power);
     if (counted->kind == BaseKind::missing)
-      return situation.missing ? std::pow(double(draw.missing), exponent) : 0;
+      return situation.missing ? std::pow(getMissing(situation, draw), exponent)
+                               : 0;
     double sum = std::pow(first, exponent);
     if (ranks > 1)
       sum += std::pow(second, exponent);
@@ -158,7 +164,7 @@ std::optional<double> Decider::getValue(BaseRef base, Situation situation,
            double(std::max<int64_t>(ranks - 2, 0)) * std::pow(other, exponent);
   }
   case BaseKind::missing:
-    return situation.missing ? draw.missing : 0;
+    return situation.missing ? getMissing(situation, draw) : 0;
   case BaseKind::delivered: // no outcome may depend on it
     return 1;
   case BaseKind::tokens:
@@ -276,6 +282,12 @@ getInfections(Situation situation, ArrayRef<BaseRef> kinds) {
 
 /// Whether the outcome is one number in |situation|, which is |decided|.
 bool Decider::isOneNumber(Situation situation, std::optional<double> &decided) {
+  if (situation.missing && ranks > 1 && !situation.belowZero) {
+    Situation below = situation;
+    below.belowZero = true;
+    if (!isOneNumber(below, decided))
+      return false;
+  }
   auto decide = [&](std::optional<Choice> infection,
                     std::optional<Range> noTokens) {
     Range all = evaluateAll(situation, infection, noTokens);
@@ -340,7 +352,10 @@ static std::string describeGiven(Situation situation, const Draw &draw,
     os << " (" << draw.first << " on rank 0)";
   os << llvm::format(", %g tokens",
                      situation.noTokens ? draw.noTokens : draw.tokens);
-  if (situation.missing)
+  if (situation.missing && situation.belowZero)
+    os << ", inputs that differ (" << -draw.missing << " in place of a number "
+       << "of missing gradients)";
+  else if (situation.missing)
     os << ", " << draw.missing << " missing on rank 0";
   return text;
 }
@@ -370,15 +385,19 @@ void Decider::explain(Situation situation) {
         infections.push_back(Choice{nullptr, value});
   llvm::append_range(infections, getInfections(situation, kinds));
   std::vector<Draw> draws = makeDraws();
+  SmallVector<Situation> variants{situation};
+  if (situation.missing && ranks > 1)
+    variants.emplace_back(situation).belowZero = true;
   for (const Draw &draw : draws)
-    for (std::optional<Choice> infection : infections)
-      for (Viewer viewer : viewers)
-        if (differs(evaluate(situation, draw, infection, viewer),
-                    infection && infection->sum
-                        ? " (a gradient of '" + infection->sum->name + "')"
-                        : std::string(),
-                    describeGiven(situation, draw, infection)))
-          return;
+    for (const Situation &variant : variants)
+      for (std::optional<Choice> infection : infections)
+        for (Viewer viewer : viewers)
+          if (differs(evaluate(variant, draw, infection, viewer),
+                      infection && infection->sum
+                          ? " (a gradient of '" + infection->sum->name + "')"
+                          : std::string(),
+                      describeGiven(variant, draw, infection)))
+            return;
   // Finite sums of every size, alone and together.
   SmallVector<BaseRef> sums{nullptr};
   llvm::append_range(sums, kinds);

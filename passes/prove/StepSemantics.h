@@ -99,6 +99,9 @@ struct Situation {
   bool missing = false;
   bool unequal = false;
   bool noTokens = false;
+  /// Where gradients are missing: the sum of their numbers is below 0, as it
+  /// may be where ranks pass different inputs.
+  bool belowZero = false;
 };
 inline constexpr int kNumSituations = 16;
 /// The outcome in each situation.

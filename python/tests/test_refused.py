@@ -305,6 +305,35 @@ def fail_on_rank_one() -> None:
     optimizer.step()
 
 
+def step_with_another_rate(zero: int) -> str:
+    """As a scheduler that steps on one rank only."""
+    model = nn.Linear(3, 2)
+    optimizer = zo.AdamW(model, lr=0.1, zero=zero)
+    before = model.weight.detach().clone()
+    if get_rank() == 1:
+        optimizer.param_groups[0]["lr"] = 0.2
+    model(torch.ones(1, 3)).sum().backward()
+    try:
+        optimizer.step()
+    except ZeroOptError as error:
+        assert torch.equal(model.weight, before)
+        optimizer.param_groups[0]["lr"] = 0.1
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+        assert not torch.equal(model.weight, before)
+        return str(error)
+    return "not refused"
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2])
+def test_hyperparameters_that_differ(workers: Workers, zero: int) -> None:
+    message = (
+        "step refused: input 0 ('lr') of apply is 0.1 on rank 0 and 0.2 on rank 1; pass "
+        "the same on all ranks"
+    )
+    assert workers.run(step_with_another_rate, zero) == [message] * 2
+
+
 def test_a_rank_that_does_not_come(workers: Workers) -> None:
     messages = workers.run_failing(fail_on_rank_one)
     assert messages[1] == "ValueError: on purpose"

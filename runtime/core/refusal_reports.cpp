@@ -6,6 +6,8 @@
 
 #include "core/refusal_reports.h"
 
+#include "core/inputs.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -103,6 +105,19 @@ static std::string numberText(double number) {
   return text;
 }
 
+/// All digits of |number|.
+static std::string exactText(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.17g", number);
+  return text;
+}
+
+static std::string describeInput(const Step &step, int32_t input) {
+  const char *name = step.text(step.library->inputs[input].name);
+  std::string text = "input " + std::to_string(input);
+  return *name ? text + " ('" + name + "')" : text;
+}
+
 std::string zero_rt::inputsText(const Step &step,
                                 const std::vector<Report> &reports) {
   std::string text;
@@ -118,10 +133,7 @@ std::string zero_rt::inputsText(const Step &step,
       const BadInput &bad = report.firstBad[i];
       const zero_rt_input_row &row = step.library->inputs[bad.input];
       anyPositive |= row.check == ZERO_RT_INPUT_POSITIVE;
-      const char *name = step.text(row.name);
-      text += (named++ ? ", input " : "input ") + std::to_string(bad.input);
-      if (*name)
-        text += std::string(" ('") + name + "')";
+      text += (named++ ? ", " : "") + describeInput(step, bad.input);
       text += " of apply is " + numberText(bad.value) + " on rank " +
               std::to_string(r);
     }
@@ -132,6 +144,27 @@ std::string zero_rt::inputsText(const Step &step,
     return text;
   return text + (anyPositive ? "; pass finite numbers, and a positive max norm"
                              : "; pass finite numbers");
+}
+
+std::string zero_rt::differentInputsText(const Step &step,
+                                         const std::vector<Report> &reports) {
+  std::vector<int32_t> inputs = listCommonInputs(step);
+  size_t known = std::min(inputs.size(), Report::maxInputs);
+  for (size_t r = 1; r < reports.size(); ++r)
+    for (size_t i = 0; i < known; ++i) {
+      double mine = reports[0].inputs[i], theirs = reports[r].inputs[i];
+      if (mine == theirs)
+        continue;
+      std::string one = numberText(mine), other = numberText(theirs);
+      if (one == other) {
+        one = exactText(mine);
+        other = exactText(theirs);
+      }
+      return describeInput(step, inputs[i]) + " of apply is " + one +
+             " on rank 0 and " + other + " on rank " + std::to_string(r) +
+             "; pass the same on all ranks";
+    }
+  return "";
 }
 
 bool zero_rt::anyMissing(const std::vector<Report> &reports) {

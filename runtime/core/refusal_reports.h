@@ -27,6 +27,8 @@ struct BadInput {
 
 /// The message of a rank to the others about a refused step.
 struct Report {
+  static constexpr size_t maxInputs = 30;
+
   int64_t backwards = 0;
   int64_t missing = 0;
   double tokens = 0;
@@ -40,6 +42,7 @@ struct Report {
   int32_t unreadActivation = 0;
   int32_t unreadIsGradient = 0;
   int64_t unreadMicroBatch = 0;
+  double inputs[maxInputs] = {}; // the first of listCommonInputs
 };
 static_assert(std::has_unique_object_representations_v<MissingGradient> &&
                   std::has_unique_object_representations_v<NonfiniteGradient>,
@@ -54,6 +57,10 @@ bool anyMissing(const std::vector<Report> &reports);
 /// Names the inputs that fail their checks, and their ranks; empty if there are
 /// none.
 std::string inputsText(const Step &step, const std::vector<Report> &reports);
+/// Names the first input that ranks did not pass alike; empty if there is none
+/// in the reports.
+std::string differentInputsText(const Step &step,
+                                const std::vector<Report> &reports);
 std::string missingText(const Step &step, const std::vector<Report> &reports);
 std::string unequalText(const std::vector<Report> &reports);
 std::string tokensText(const std::vector<Report> &reports);

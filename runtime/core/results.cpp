@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/calls.h"
+#include "core/inputs.h"
 #include "core/protocol.h"
 #include "core/refusal_reports.h"
 #include "core/step.h"
@@ -25,19 +26,6 @@
 #include <cstring>
 
 using namespace zero_rt;
-
-/// The inputs of this rank that fail their checks.
-static std::vector<BadInput> findBadInputs(const Step &step) {
-  std::vector<BadInput> bad;
-  for (size_t i = 0; i < step.inputs.size(); ++i) {
-    int64_t check = step.library->inputs[i].check;
-    double value = step.inputs[i];
-    if ((check != ZERO_RT_INPUT_FREE && !std::isfinite(value)) ||
-        (check == ZERO_RT_INPUT_POSITIVE && value <= 0))
-      bad.push_back({int32_t(i), 0, value});
-  }
-  return bad;
-}
 
 /// Posts the report of this rank about the step for the others.
 static zero_rt_status post(Step &step) {
@@ -60,6 +48,9 @@ static zero_rt_status post(Step &step) {
   mine.badInputs = int64_t(bad.size());
   for (size_t i = 0; i < std::min(bad.size(), Window::maxNamed); ++i)
     mine.firstBad[i] = bad[i];
+  std::vector<int32_t> common = listCommonInputs(step);
+  for (size_t i = 0; i < std::min(common.size(), Report::maxInputs); ++i)
+    mine.inputs[i] = step.inputs[size_t(common[i])];
 
   // A message may still be in transit. Ranks of an immediate device come here
   // only if one is missing.
@@ -86,14 +77,19 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   ZERO_RT_TRY(step.runtime->communicator->collect(
       tag, step.last.turn, reports.data(), int64_t(sizeof(Report))));
   ZERO_RT_TRY(checkReports(step, reports));
-  // A program counts an input that fails its check as a missing gradient. All
-  // ranks have the same reports, so they agree on the cause.
+  // A program counts an input that fails its check, or that differs, as a
+  // missing gradient. All ranks have the same reports, so they agree on the
+  // cause.
   std::string inputs = inputsText(step, reports);
-  if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT && !inputs.empty() &&
-      !anyMissing(reports)) {
+  bool isBad = !inputs.empty();
+  if (!isBad)
+    inputs = differentInputsText(step, reports);
+  if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT && !anyMissing(reports)) {
     step.last.results.verdict = ZERO_RT_REFUSED_INPUT;
-    step.last.refusal = ZERO_RT_INVALID_ARGUMENT;
-    step.last.message = "step refused: " + inputs;
+    step.last.refusal = isBad ? ZERO_RT_INVALID_ARGUMENT : ZERO_RT_MISMATCH;
+    step.last.message =
+        "step refused: " +
+        (inputs.empty() ? "ranks passed different inputs to apply" : inputs);
     return ZERO_RT_OK;
   }
   switch (verdict) {
@@ -185,11 +181,12 @@ zero_rt_status calls::count_arrivals(Step *step, int32_t backwards_slot,
   ZERO_RT_TRY(
       step->program->setSlot(backwards_slot, double(step->window.backwards())));
   // If the sum over the ranks is 0, no gradient is missing, everything that was
-  // sent was received, and all inputs pass their checks.
+  // sent was received, and all inputs are right.
   return step->program->setSlot(missing_slot,
                                 double(step->window.missing() +
                                        countSentLessReceived(*step) +
-                                       int64_t(findBadInputs(*step).size())));
+                                       int64_t(findBadInputs(*step).size()) +
+                                       countDifferentInputs(*step)));
 }
 
 zero_rt_status calls::count_delivered(Step *step, int32_t parameter,

@@ -321,10 +321,10 @@ typedef enum zero_rt_verdict {
   ZERO_RT_REFUSED_NONFINITE = 4,
   ZERO_RT_REFUSED_NO_TOKENS = 5, // gradients would be divided by 0
   /// An input of apply that updates depend on, such as a learning rate, is nan
-  /// or infinite on some rank. An input that is only reported may be nan or
-  /// infinite. If gradients are missing or the numbers of backward passes are
-  /// unequal as well, the outcome is that one, and the message names both
-  /// causes.
+  /// or infinite on some rank, or is not the same on all ranks. An input that
+  /// is only reported may be nan or infinite. If gradients are missing or the
+  /// numbers of backward passes are unequal as well, the outcome is that one,
+  /// and the message names both causes.
   ZERO_RT_REFUSED_INPUT = 6
 } zero_rt_verdict;
 

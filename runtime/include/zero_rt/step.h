@@ -283,8 +283,10 @@ zero_rt_status zero_rt_step_measure(zero_rt_step *step, const double *inputs,
 /// updates, after the work on |stream|. Collective. The call does not wait for
 /// the result. |inputs| are the scalar arguments of the step, in order: the
 /// same on every rank, or an addend of each rank if the step says so. If an
-/// input that updates depend on is nan or infinite on any rank, all ranks
-/// refuse the step. An input that is only reported may be nan or infinite.
+/// input that updates depend on is nan or infinite on any rank, or is not the
+/// same on all ranks, all ranks refuse the step. No message is sent to compare
+/// inputs: digests of them travel in a sum that is computed anyway. An input
+/// that is only reported may be nan or infinite, and is not compared.
 /// After measure, |inputs| is null and |num_inputs| 0, or the inputs are those
 /// of measure.
 ///

@@ -69,6 +69,7 @@ struct ScriptedStep {
   double input = 0.02996;           // a learning rate, far from f16 and bf16
   unsigned hinted = 0;       // bit b: backward pass b is begun as the last
   bool hintsOnFirst = false; // on rank 0 only
+  bool differs = false;      // the inputs of the last rank, where they may not
   /// By backward pass, a bit for each parameter without a gradient on any rank.
   std::vector<unsigned> lost = {};
 };
@@ -115,7 +116,9 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
     RankInputs &given = inputs[rank];
     double next = script.input; // another number for each input
     for (auto [info, drawn] : llvm::zip_equal(subject.inputs, shares)) {
-      given.inputs.push_back(drawn.empty() ? next : drawn[info.share[rank]]);
+      bool differs = script.differs && rank > 0 && rank == subject.ranks - 1;
+      double common = differs ? 2 * next : next;
+      given.inputs.push_back(drawn.empty() ? common : drawn[info.share[rank]]);
       next *= 3;
     }
     given.closesLast = script.closesLast;
@@ -259,6 +262,12 @@ static Scripts getScripts(const Subject &subject) {
   for (double counts : {0.0, -1.0, 1e-310, HUGE_VAL, 1.0 / 1024, 1e9})
     scripts.emplace_back().counts = counts;
   scripts.push_back({{1}});
+  // A caller that passes another learning rate on one rank.
+  for (int backwards : {1, 2}) {
+    add({backwards}, false, false);
+    scripts.back().differs = true;
+    scripts.push_back({{1}});
+  }
   // The first step of a warm-up.
   scripts.emplace_back().input = 0;
   scripts.push_back({{1}});

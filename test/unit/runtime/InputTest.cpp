@@ -197,4 +197,71 @@ TEST(Input, WhatElseIsWrongIsNamedAsWell) {
   });
 }
 
+TEST(Input, RanksThatPassOthersRefuse) {
+  for (int32_t ranks : {2, 3}) {
+    LibraryBuilder library = makeStep(ranks);
+    runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
+      bindParameter(step, Weight, 3);
+      for (int32_t other = 0; other < ranks; ++other) {
+        std::vector<char> before = readState(step);
+        deliver(step);
+        applyInputs(step, {rank == other ? 0.25 : 0.125, 0, 0});
+        std::string numbers = other == 0 ? "0.25 on rank 0 and 0.125 on rank 1"
+                                         : "0.125 on rank 0 and 0.25 on rank " +
+                                               std::to_string(other);
+        expectVerdict(step, ZERO_RT_REFUSED_INPUT, ZERO_RT_MISMATCH,
+                      "step refused: input 0 ('lr') of apply is " + numbers +
+                          "; pass the same on all ranks");
+        EXPECT_EQ(readState(step), before);
+      }
+      // In the last bit, and where another difference could undo it.
+      deliver(step);
+      double next = std::nextafter(0.125, 1);
+      applyInputs(step, {0.125, rank == 1 ? next : 0.125, 0});
+      expectVerdict(step, ZERO_RT_REFUSED_INPUT, ZERO_RT_MISMATCH,
+                    "step refused: input 1 of apply is 0.125 on rank 0 and "
+                    "0.12500000000000003 on rank 1; pass the same on all "
+                    "ranks");
+      deliver(step);
+      applyInputs(step, {rank % 2 ? 1.0 : 2.0, rank % 2 ? 2.0 : 1.0, 0});
+      expectVerdict(step, ZERO_RT_REFUSED_INPUT, ZERO_RT_MISMATCH,
+                    "step refused: input 0 ('lr') of apply is 2 on rank 0 and "
+                    "1 on rank 1; pass the same on all ranks");
+      // One number, and a metric that each rank has for itself.
+      std::vector<char> before = readState(step);
+      deliver(step);
+      applyInputs(step, {0.125, rank ? 0.0 : -0.0, double(rank)});
+      expectVerdict(step, ZERO_RT_APPLIED, ZERO_RT_OK, "");
+      EXPECT_NE(readState(step), before);
+    });
+  }
+}
+
+TEST(Input, OthersAreNamedBesideAMissingGradient) {
+  LibraryBuilder library = makeStep(2);
+  runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
+    expectOk(callsOf(step).begin_backward(step, 0));
+    for (int32_t p : {Weight, Bias, Tied})
+      if (rank == 0 || p != Bias)
+        expectOk(passPieces(step, p));
+    applyInputs(step, {rank == 0 ? 2.0 : 1, 0, 0});
+    expectVerdict(step, ZERO_RT_REFUSED_MISSING_GRADIENT,
+                  ZERO_RT_MISSING_GRADIENT,
+                  "step refused: gradient of 'fc1.bias' never arrived on rank "
+                  "1 (backward pass 1 of 1); input 0 ('lr') of apply is 2 on "
+                  "rank 0 and 1 on rank 1; pass the same on all ranks");
+  });
+}
+
+TEST(Input, AMeasuredStepRefusesOthers) {
+  LibraryBuilder library = makeTrainStep(2);
+  runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
+    deliver(step);
+    expectOk(measureStep(step, rank + 1.0));
+    expectVerdict(step, ZERO_RT_REFUSED_INPUT, ZERO_RT_MISMATCH,
+                  "step refused: input 0 ('lr') of apply is 1 on rank 0 and 2 "
+                  "on rank 1; pass the same on all ranks");
+  });
+}
+
 } // namespace

@@ -68,7 +68,7 @@ static void beforeReduction(double *slots) {
 static void afterReduction(double *slots) {
   double mean = slots[Backwards] / slots[NumRanks];
   int verdict = ZERO_RT_APPLIED;
-  if (slots[Missing] > 0)
+  if (slots[Missing] != 0)
     verdict = ZERO_RT_REFUSED_MISSING_GRADIENT;
   else if (slots[BackwardsSquared] != slots[NumRanks] * mean * mean)
     verdict = ZERO_RT_REFUSED_UNEQUAL_BACKWARDS;
