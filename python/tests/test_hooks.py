@@ -9,6 +9,7 @@ import gc
 import warnings
 import weakref
 from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -334,13 +335,58 @@ def test_optimizers_leave_nothing_behind() -> None:
     assert model.last.weight.grad is not None
 
 
+@pytest.mark.parametrize("make", [torch.optim.SGD, zo.SGD])
+def test_a_graph_from_before_the_step(make: Any) -> None:
+    """It has old activations, and new parameters."""
+    model = make_layers()
+    optimizer = make(model.parameters(), lr=0.5)
+    loss = plain(model, torch.ones(2, 6))
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.mark.parametrize(
+    "dtype, other", [(torch.bfloat16, torch.float32), (torch.float32, torch.bfloat16)]
+)
+def test_a_gradient_of_another_dtype(dtype: torch.dtype, other: torch.dtype) -> None:
+    model = make_layers().to(dtype)
+    optimizer = zo.SGD(model, lr=0.5)
+    if not hasattr(model[0].weight, "grad_dtype"):
+        pytest.skip("this torch has gradients of the parameter's dtype only")
+    model[0].weight.grad_dtype = other
+    message = f"'0.weight' has dtype {other}, and the parameter {dtype}"
+    with pytest.raises(ZeroOptError, match=message):
+        model(torch.ones(2, 6, dtype=dtype)).sum().backward()
+    optimizer.zero_grad()
+
+
+def test_a_gradient_that_is_negated_late() -> None:
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+    before = model[0].weight.detach().clone()
+    gradient = torch.randn(before.shape)
+    model[0].weight.grad = torch._neg_view(gradient)
+    optimizer.step()
+    assert torch.equal(model[0].weight, before + gradient)
+
+
+def test_memory_of_a_closed_optimizer() -> None:
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0)
+    step = weakref.ref(optimizer._step._lifetime)
+    optimizer.close()
+    assert step() is None
+
+
 def test_memory_of_a_deleted_optimizer() -> None:
     """Parameters, and what others have of them, stay readable."""
     model = make_layers()
     optimizer = zo.SGD(model, lr=1.0)
     held = model[0].weight.detach()
     values = held.clone()
-    step = weakref.ref(optimizer._step)
+    step = weakref.ref(optimizer._step._lifetime)
     del optimizer
     gc.collect()
     assert step() is not None

@@ -168,9 +168,56 @@ def test_writes_within_a_step() -> None:
     move(model)  # the same values elsewhere
     model(torch.ones(1, 5)).sum().backward()
     model[0].weight.data = torch.ones(4, 5)
-    message = "parameter '0.weight' was written between the backward passes of a step"
+    message = "parameter '0.weight' was written after a backward pass and before step()"
     with pytest.raises(ZeroOptError, match=message):
         optimizer.step()
+
+
+def test_a_write_in_place_within_a_step() -> None:
+    """Values that are the state may be written. Others would be lost."""
+    for dtype, offload in (
+        (torch.float32, False),
+        (torch.float32, True),
+        (torch.bfloat16, False),
+    ):
+        model = make(dtype)
+        optimizer = zo.SGD(model, lr=0.0, offload=offload)
+        model(torch.ones(1, 5, dtype=dtype)).sum().backward()
+        fill(model)
+        if dtype is torch.float32 and not offload:
+            optimizer.step()
+            assert torch.equal(model[0].weight, torch.full((4, 5), 0.25))
+            continue
+        message = "parameter '0.weight' was written after a backward pass"
+        with pytest.raises(ZeroOptError, match=message):
+            optimizer.step()
+
+
+def test_replaced_within_a_step() -> None:
+    model = make(torch.float32)
+    optimizer = zo.SGD(model, lr=0.5)
+    model(torch.ones(1, 5)).sum().backward()
+    assign(model)
+    model(torch.ones(1, 5)).sum().backward()
+    with pytest.raises(ZeroOptError, match="parameter '0.weight' was replaced after a"):
+        optimizer.step()
+    optimizer.zero_grad()
+    model.zero_grad()
+    before = model[2].bias.detach().clone()
+    model(torch.ones(1, 5)).sum().backward()
+    optimizer.step()
+    assert torch.equal(model[2].bias, before - 0.5)
+
+
+def test_transposed_data() -> None:
+    model = nn.Linear(4, 4, bias=False)
+    optimizer = zo.SGD(model, lr=1.0)
+    model.weight.data = model.weight.data.t()
+    before = model.weight.detach().clone()
+    gradient = torch.arange(16.0).view(4, 4)
+    (model.weight * gradient).sum().backward()
+    optimizer.step()
+    assert torch.equal(model.weight, before - gradient)
 
 
 def test_a_frozen_parameter_that_thaws() -> None:

@@ -86,9 +86,13 @@ def _destroy(
         functions["group_destroy"](group)
 
 
+class _Lifetime:
+    """When nothing has this object any more, the step is destroyed."""
+
+
 class Step:
     """A step on this rank. The step lives as long as a tensor uses its memory: the
-    memory of a parameter keeps this object alive, and nothing else destroys the step. Where
+    owner of the memory keeps it alive, and nothing else destroys it. Where
     a call takes a stream, it is one of the device; None is the device's own."""
 
     def __init__(
@@ -132,12 +136,18 @@ class Step:
             functools.partial(self._runtime.functions["step_gradient"], handle.value)
         )
         self._runtime_handle = runtime
+        self._lifetime: _Lifetime | None = _Lifetime()
         finalizer = weakref.finalize(
-            self, _destroy, handle.value, runtime.value, group.handle.value, place
+            self._lifetime, _destroy, handle.value, runtime.value, group.handle.value, place
         )
         # When a program ends, tensors may outlive this object. The system takes the
         # memory.
         finalizer.atexit = False
+
+    def release(self) -> None:
+        """Gives up the step, which is destroyed when no tensor uses its memory. Later calls
+        are errors."""
+        self._lifetime = None
 
     def _list_inputs(self, library: ctypes.c_void_p) -> list[str]:
         info = _abi.new(_abi.LibraryInfo)
@@ -164,7 +174,7 @@ class Step:
         """The memory of a parameter."""
         view = _abi.new(_abi.Tensor)
         self._call("step_parameter", self.handle, parameter, ctypes.byref(view))
-        return DeviceMemory(view.data or 0, self)
+        return DeviceMemory(view.data or 0, self._lifetime)
 
     def wait_for_parameters(self, stream: int | None) -> None:
         """Later work on |stream| finds all parameters updated."""

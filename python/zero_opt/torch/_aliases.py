@@ -38,8 +38,13 @@ class Trained:
         return (
             parameter.data_ptr() == self.pointer
             and parameter.shape == self.view.shape
+            and parameter.stride() == self.view.stride()
             and parameter.dtype is self.view.dtype
         )
+
+    def is_written(self) -> bool:
+        """Whether others have written to it, as far as torch knows."""
+        return self.version != self.parameter._version
 
 
 # Which optimizer has a parameter, by the id of the parameter. An optimizer keeps its
@@ -64,18 +69,22 @@ class Aliases:
         self,
         step: Step,
         device: Device,
+        offload: bool,
         on_replaced: Callable[[Trained, torch.Tensor], None],
     ) -> None:
         self.trained: list[Trained] = []
         self.is_released = False
         self._step = step
         self._device = device
+        self._offload = offload
         self._on_replaced = on_replaced
 
     def add(self, name: str, parameter: torch.Tensor, slots: list[Slot]) -> Trained:
         """Binds |parameter|, which from now on uses the step's memory."""
         number = self._step.find_parameter(name)
         values = parameter.detach().contiguous()
+        if values.data_ptr() != parameter.data_ptr():
+            self._device.synchronize()
         dtype = DTYPES[parameter.dtype]
         self._step.bind(number, dtype, values.numel(), values.data_ptr())
         view = self._make_view(number, values)
@@ -106,12 +115,24 @@ class Aliases:
             # A write to `.data` leaves no trace in torch. The step finds it in the bits.
             # The bits of a GPU would have to be copied to the CPU.
             [
-                e
-                for e in self.trained
-                if not e.view.is_cuda or e.version != e.parameter._version
+                entry
+                for entry in self.trained
+                if not self._device.is_queued or entry.is_written()
             ]
         )
         return replaced
+
+    def expect_writes(self) -> None:
+        """The next step compares all parameters with its state."""
+        for entry in self.trained:
+            entry.version = -1
+
+    def note_step(self) -> None:
+        """The step has written to all parameters. torch then refuses a backward pass of a
+        graph from before the step."""
+        for entry in self.trained:
+            torch.autograd.graph.increment_version(entry.parameter)
+            entry.version = entry.parameter._version
 
     def take_all_writes(self) -> int:
         """As take_over, for writes that torch does not count. Returns the number of
@@ -128,25 +149,36 @@ class Aliases:
         )
 
     def check_in_place(self) -> None:
-        """Within a step: parameters are read-only until the step is applied."""
+        """Within a step: parameters are read-only until the step is applied, but for those
+        whose values are the state."""
         for entry in self.trained:
+            for slot in entry.slots:
+                if slot.get() is not entry.parameter and slot.get() is not None:
+                    self._refuse(entry, "was replaced")
+            if entry.is_written() and (
+                self._offload or entry.view.dtype is not torch.float32
+            ):
+                self._refuse(entry, "was written")
             if entry.is_in_place():
                 continue
             self._check_type(entry, entry.parameter)
             view = self._make_view(entry.number, entry.view)
             if not torch.equal(entry.parameter.detach(), view):
-                raise ZeroOptError(
-                    f"parameter '{entry.name}' was written between the backward passes "
-                    "of a step; write to it after step() and before the next backward "
-                    "pass"
-                )
+                self._refuse(entry, "was written")
             entry.parameter.data = entry.view = view
+
+    def _refuse(self, entry: Trained, what: str) -> None:
+        raise ZeroOptError(
+            f"parameter '{entry.name}' {what} after a backward pass and before step(); "
+            "do that after step() and before the next backward pass"
+        )
 
     def release(self) -> None:
         """Gives the parameters memory of their own."""
         if self.is_released:
             return
         self.is_released = True
+        self._device.synchronize()  # the step may still write
         for entry in self.trained:
             if _owners.pop(id(entry.parameter), None) is None:
                 continue
@@ -154,6 +186,7 @@ class Aliases:
                 entry.parameter.data = entry.view.clone()
         self._device.synchronize()  # the memory may go
         self.trained.clear()
+        self._step.release()
 
     def _check_type(self, entry: Trained, parameter: torch.Tensor) -> None:
         for what, now, then in (
@@ -191,6 +224,7 @@ class Aliases:
             # share_memory() moves the storage of all tensors that use it.
             entry.view = self._make_view(entry.number, values)
         with torch.no_grad():
-            entry.view.copy_(values)
+            # They may be another view of the same memory, such as a transposed one.
+            entry.view.copy_(values.clone())
         entry.parameter.data = entry.view
         entry.version = entry.parameter._version - 1

@@ -72,7 +72,7 @@ class Delivery:
     def make_hook(self, entry: Trained) -> Callable[[torch.Tensor], None]:
         """The hook of a parameter, with all that a call does not have to make anew."""
         name, number = entry.name, entry.number
-        strided = torch.strided
+        strided, dtype = torch.strided, entry.view.dtype
         delivered = self._delivered
         take = self._receiver.make_take(entry)
 
@@ -84,7 +84,12 @@ class Delivery:
                     "that hook, or register it on the gradient with register_hook()"
                 )
             if self._has_ended or number in delivered:
-                self._begin(is_backward=True)
+                try:
+                    self._begin(is_backward=True)
+                except BaseException:
+                    # The next backward pass would add to it.
+                    parameter.grad = None
+                    raise
             elif not self._has_callback:
                 self._ask_for_end()
             if gradient.layout is not strided:
@@ -92,6 +97,13 @@ class Delivery:
                     f"the gradient of parameter '{name}' is sparse; make the module "
                     "with sparse=False"
                 )
+            if gradient.dtype is not dtype:
+                raise ZeroOptError(
+                    f"the gradient of parameter '{name}' has dtype {gradient.dtype}, and "
+                    f"the parameter {dtype}; leave its grad_dtype as it is"
+                )
+            if gradient.is_neg():
+                gradient = gradient.resolve_neg()
             if not gradient.is_contiguous():
                 gradient = gradient.contiguous()
             take(gradient)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,6 +38,8 @@ class Device:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.is_gpu = device.type == "cuda"
+        # Whether the work of a call is done after the call.
+        self.is_queued = self.is_gpu
 
     @property
     def target(self) -> str | None:
@@ -55,6 +58,27 @@ class Device:
         if not self.is_gpu:
             return None
         return torch.cuda.current_stream(self.device).cuda_stream
+
+    def make_room(self) -> None:
+        """Memory that torch keeps for later is free for others."""
+        if self.is_gpu:
+            torch.cuda.empty_cache()
+
+    def check_no_capture(self) -> None:
+        if self.is_gpu and torch.cuda.is_current_stream_capturing():
+            raise ZeroOptError(
+                "a CUDA graph is being captured, and a step cannot be part of one; capture "
+                "the forward and backward pass without the optimizer's parameters, or none"
+            )
+
+    def choose_threads(self, offload: bool) -> int:
+        """Of the CPU, for the step. torchrun gives a rank one thread. Beside a GPU the
+        others have nothing to do."""
+        threads = torch.get_num_threads()
+        if self.is_gpu and offload:
+            ranks = max(1, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+            threads = max(threads, len(os.sched_getaffinity(0)) // ranks)
+        return threads
 
     def synchronize(self) -> None:
         """Waits for the work on all streams."""

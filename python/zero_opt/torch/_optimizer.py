@@ -80,7 +80,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         self._max_norm = max_norm
         self._outcome: Outcome | None = None
         # Whether a GPU may still work on the last step.
-        self._is_queued = False
+        self._is_pending = False
         self._ranks = ranks = _ranks.find_ranks(process_group)
         self._frozen = [
             named for g in groups for named in g.params if not named[1].requires_grad
@@ -100,11 +100,12 @@ class CompiledOptimizer(torch.optim.Optimizer):
             self._device.target,
         )
         library = _ranks.compile_together(description, ranks)
+        self._device.make_room()
         self._step = _ranks.open_step(
             library,
             _ranks.connect(ranks, timeout),
             self._device.place,
-            torch.get_num_threads(),
+            self._device.choose_threads(offload),
             timeout,
         )
         expected = [*self.recipe.hyper] * len(self._trained_groups)
@@ -113,7 +114,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
                 f"the compiled step has the inputs {self._step.inputs}, which this package "
                 "does not know; build package and compiler from one version"
             )
-        self._place(named, model, ranks)
+        self._place(named, model, ranks, offload)
         self._delivery.needs_scale = loss_scale is not None
         self._delivery.takes_one_pass = one_backward
 
@@ -122,6 +123,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         named: list[tuple[int, str, torch.Tensor]],
         model: nn.Module | None,
         ranks: _ranks.Ranks,
+        offload: bool,
     ) -> None:
         """Moves the parameters to the step's memory, with rank 0's values. Buffers get
         them, too, as with DistributedDataParallel."""
@@ -141,7 +143,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
                 optimizer._replace(entry, parameter)
 
         self._delivery = Delivery(self._step, self._device, before_pass)
-        self._aliases = Aliases(self._step, self._device, on_replaced)
+        self._aliases = Aliases(self._step, self._device, offload, on_replaced)
         self._handles: dict[int, RemovableHandle] = {}
         places: dict[int, list[Slot]] = {}
         for slot in list_slots(model) if model is not None else []:
@@ -151,6 +153,8 @@ class CompiledOptimizer(torch.optim.Optimizer):
             self._add_hook(entry, parameter)
         self._state = State(self._step, self._aliases.trained, self.recipe)
         self._finalizer = weakref.finalize(self, _release, self._handles, self._aliases)
+        # When a program ends, the parameters go with it.
+        self._finalizer.atexit = False
 
     def _add_hook(self, entry: Trained, parameter: torch.Tensor) -> None:
         register: Any = parameter.register_post_accumulate_grad_hook
@@ -224,22 +228,25 @@ class CompiledOptimizer(torch.optim.Optimizer):
                     stacklevel=4,
                 )
         inputs = self._read_inputs()
+        self._device.check_no_capture()
         self._delivery.flush()
         stream = self._device.stream
         try:
             self._step.apply(inputs, stream)
-            self._is_queued = True
+            self._is_pending = True
             self._step.wait_for_parameters(stream)
+            self._aliases.note_step()
             # A GPU works on while the caller does what comes next.
-            if not self._device.is_gpu:
+            if not self._device.is_queued:
                 self._wait_for_outcome()
         finally:
             self._delivery.reset()
         return loss
 
     def _wait_for_outcome(self) -> None:
-        if self._is_queued:
-            self._is_queued = False
+        if self._is_pending:
+            self._is_pending = False
+            self._outcome = None
             self._outcome = self._step.wait_for_outcome()
 
     @property
@@ -372,6 +379,8 @@ class CompiledOptimizer(torch.optim.Optimizer):
             state_dict, self.param_groups, self._aliases.trained
         )
         self._state.load(states)
+        # The model says what its parameters are, whichever of the two is loaded first.
+        self._aliases.expect_writes()
         super().load_state_dict({"state": {}, "param_groups": groups})
 
     def __getstate__(self) -> dict[str, Any]:

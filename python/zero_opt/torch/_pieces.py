@@ -86,9 +86,9 @@ def get_elements(saved: torch.Tensor) -> int:
 
 def _list(saved: Any) -> Iterable[tuple[int, torch.Tensor]]:
     if not hasattr(saved, "global_shape"):
-        yield 0, saved.reshape(-1)
+        yield 0, saved.reshape(-1).cpu()
         return
-    values = saved.as_subclass(torch.Tensor)
+    values = saved.as_subclass(torch.Tensor).cpu()
     for begin, local, size in zip(
         saved.global_offsets, saved.local_offsets, saved.local_sizes, strict=True
     ):

@@ -126,10 +126,11 @@ class InBatches:
 
     def flush(self) -> None:
         if self._numbers:
-            try:
-                self._step.gradients(self._numbers, self._tensors, self._stream)
-            finally:
-                self.drop()
+            self._device.check_no_capture()
+            # After an error the batch stays: no gradient is lost unless the caller
+            # drops them.
+            self._step.gradients(self._numbers, self._tensors, self._stream)
+            self.drop()
 
     def settle(self) -> None:
         pass
@@ -142,4 +143,4 @@ class InBatches:
 
 
 def make_receiver(step: Step, device: Device) -> Receiver:
-    return InBatches(step, device) if device.is_gpu else AtOnce(step)
+    return InBatches(step, device) if device.is_queued else AtOnce(step)

@@ -157,6 +157,12 @@ def prepare(
     accelerator: Accelerator, model: nn.Module, optimizer: CompiledOptimizer
 ) -> tuple[nn.Module, PreparedOptimizer]:
     """In place of accelerator.prepare(model, optimizer), which prepares all the rest."""
+    device = next(model.parameters()).device
+    if device.type != accelerator.device.type:
+        raise ZeroOptError(
+            f"the model is on {device}, and Accelerate trains on {accelerator.device}; "
+            "call model.to(accelerator.device) before the optimizer is created"
+        )
     model = prepare_model(accelerator, model)
     prepared = prepare_optimizer(accelerator, optimizer)
     # They would find no gradient, clip nothing and say that the norm is 0.
