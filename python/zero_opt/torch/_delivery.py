@@ -61,6 +61,8 @@ class Delivery:
         # Whether torch will tell the end of the running backward pass.
         self._has_callback = False
         self._delivered: set[int] = set()
+        # By number of the parameter.
+        self._hooks: dict[int, Callable[[torch.Tensor], None]] = {}
         self._receiver = make_receiver(step, device)
         self.passes = 0
         # Whether losses have to be scaled, and whether one was since the last step.
@@ -110,6 +112,7 @@ class Delivery:
             delivered.add(number)
             parameter.grad = None
 
+        self._hooks[number] = deliver
         return deliver
 
     def begin_empty(self) -> None:
@@ -120,7 +123,7 @@ class Delivery:
         """Takes a gradient that no hook has taken into the open pass."""
         if entry.parameter.grad is not None:
             self._has_ended = False
-            self.make_hook(entry)(entry.parameter)
+            self._hooks[entry.number](entry.parameter)
 
     def flush(self) -> None:
         """Before apply: the step gets what it did not get yet."""
