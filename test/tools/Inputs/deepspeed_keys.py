@@ -15,6 +15,9 @@ import tempfile
 
 # What a key needs beside it. The first prefix that fits counts.
 CONTEXT = [
+    ("train_", {"gradient_accumulation_steps": 2}),
+    ("gradient_accumulation_steps", {"train_micro_batch_size_per_gpu": 1}),
+    ("managed_gradient_accumulation", {"train_micro_batch_size_per_gpu": 1}),
     ("fp16.enabled", {}),
     ("fp16.", {"fp16": {"enabled": True}, "zero_optimization": {"stage": 1}}),
     ("bf16.enabled", {}),

@@ -66,7 +66,7 @@ CASES = [
     ("note", "bf16.check_grad_overflow", "bf16.enabled is false", {"bf16": {"check_grad_overflow": True}}, {"bf16": {"enabled": True, "check_grad_overflow": True}}),
     ("note", "zero_optimization.stage3_max_live_parameters", "read at stage 3", zero(2, stage3_max_live_parameters=1), zero(3, stage3_max_live_parameters=1)),
     ("warning", "zero_optimization.offload_optimizer", "#7981", offload(2), zero(2)),
-    ("warning", "zero_optimization.offload_optimizer", "#6550", {**offload(1), "gradient_accumulation_steps": 4}, offload(1)),
+    ("warning", "zero_optimization.offload_optimizer", "#6550", {**offload(1), "gradient_accumulation_steps": 4}, {**offload(1), "train_micro_batch_size_per_gpu": 2}),
     ("warning", "data_types.grad_accum_dtype", "#7985", {**BF16, **SUM, **zero(1), "gradient_accumulation_steps": 4}, {**BF16, **SUM, **zero(2), "gradient_accumulation_steps": 4}),
     ("warning", "data_types.grad_accum_dtype", "#5223", {**BF16, **SUM, **zero(1)}, {**BF16, **zero(1)}),
     ("warning", "zero_optimization.stage", "#7718", zero(2), zero(1)),

@@ -270,6 +270,9 @@ def check(folder, tools, config, flags):
     options = result["options"]
     lower = [f"--{name}={options[name]}" for name in options if name != "mesh"]
     run(folder, f"{tools}/zero-prove", "step.mlir", *lower)
+    is_one = " one_backward (" in (folder / "step.mlir").read_text()
+    if is_one != (result.get("accumulation") == 1):
+        raise RuntimeError("one_backward is not what the configuration says")
     passes = min(result.get("accumulation", 2), 4)
     ran = run(
         folder,
