@@ -52,9 +52,9 @@ public:
                std::vector<ConfigError> &errors)
       : config(config), root(root), errors(errors) {}
 
-  /// Checks every key against the table of keys; |isImport|: keys that are
-  /// refused, too.
-  void checkKeys(bool isImport);
+  /// Checks every key against the table of keys.
+  void checkKeys();
+  bool hasErrors() const { return !errors.empty(); }
 
   const llvm::json::Value *find(llvm::StringRef path) const;
   bool isAuto(llvm::StringRef path) const;
@@ -86,15 +86,13 @@ private:
   void checkValue(const llvm::json::Value &value, llvm::StringRef path);
 
   const llvm::json::Object &root;
-  bool isImport = true;
   std::vector<ConfigError> &errors;
 };
 
-/// Reads |root| for |numRanks| data-parallel ranks, if they are known, each of
-/// which is |numTensorRanks| ranks.
-void readConfig(const llvm::json::Object &root, std::optional<int64_t> numRanks,
-                int64_t numTensorRanks, ImportedConfig &config,
-                std::vector<ConfigError> &errors);
+/// Reads all keys for |numRanks| data-parallel ranks, if they are known, each
+/// of which is |numTensorRanks| ranks.
+void readConfig(ConfigReader &reader, std::optional<int64_t> numRanks,
+                int64_t numTensorRanks);
 
 // The parts of readConfig.
 void readBatch(ConfigReader &reader, std::optional<int64_t> numRanks);

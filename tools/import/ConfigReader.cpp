@@ -172,7 +172,7 @@ void ConfigReader::checkValue(const json::Value &value, StringRef path) {
     fail(path, "expected " + key->getKindName() + ", such as " + key->example);
     return;
   }
-  if (!isImport || key->fate != KeyFate::refused || isHarmless(value, *key))
+  if (key->fate != KeyFate::refused || isHarmless(value, *key))
     return;
   if (key->defaultText.empty())
     fail(path, "which is not supported: " + key->what + "; remove the key");
@@ -197,7 +197,4 @@ void ConfigReader::checkBlock(const json::Object &object, StringRef path) {
       checkValue(*value, (path + (path.empty() ? "" : ".") + Twine(key)).str());
 }
 
-void ConfigReader::checkKeys(bool isImport) {
-  this->isImport = isImport;
-  checkBlock(root, "");
-}
+void ConfigReader::checkKeys() { checkBlock(root, ""); }

@@ -114,7 +114,8 @@ ImportedStep::getOptions() const {
   return options;
 }
 
-std::optional<int64_t> zero::countRanks(const std::optional<MeshAxes> &mesh) {
+/// The number of data-parallel ranks of |mesh|; nothing where there is no mesh.
+static std::optional<int64_t> countRanks(const std::optional<MeshAxes> &mesh) {
   if (!mesh)
     return std::nullopt;
   int64_t count = 1;
@@ -133,37 +134,28 @@ static int64_t countTensorRanks(const std::optional<MeshAxes> &mesh) {
   return 1;
 }
 
-LogicalResult zero::importStep(const ImportRequest &request, ImportedStep &step,
-                               Errors &errors) {
-  std::optional<json::Value> root =
-      readConfigFile(request.tool, request.config, request.changes, errors);
-  if (!root)
-    return failure();
-  std::vector<ConfigError> wrong;
+void zero::readConfig(const ImportRequest &request, ConfigReader &reader) {
+  readConfig(reader, countRanks(request.mesh), countTensorRanks(request.mesh));
+}
+
+LogicalResult zero::writeImportedStep(const ImportRequest &request,
+                                      ImportedStep &step, ExitCode &code,
+                                      std::string &message) {
   int64_t numTensorRanks = countTensorRanks(request.mesh);
-  readConfig(*root->getAsObject(), countRanks(request.mesh), numTensorRanks,
-             step.config, wrong);
-  for (const ConfigError &error : wrong)
-    errors.add(ExitCode::failed, describeInput(request.config) + ": '" +
-                                     cutText(error.key) + "' " + error.text);
-  if (!wrong.empty())
-    return failure();
   step.mesh =
       request.mesh.value_or(MeshAxes{{"dp", step.config.numRanks.value_or(1)}});
   if (numTensorRanks > 1)
     step.config.recipe.tensorAxis = kTensorAxis.str();
   ParameterList list;
-  ExitCode code = ExitCode::failed;
-  std::string message, text;
+  std::string text;
+  code = ExitCode::failed;
   if (failed(readModel(request.tool, request.model, list, code, message)) ||
       failed(adaptParameters(request, step.config, list, message)) ||
       (numTensorRanks > 1 &&
        failed(divideParameters(request, numTensorRanks, list, message))) ||
       failed(writeListedStep(step.config.recipe, list, step.mesh, request.name,
-                             text, code, message))) {
-    errors.add(code, message);
+                             text, code, message)))
     return failure();
-  }
   step.numParameters = list.parameters.size();
   for (const ListedParameter &parameter : list.parameters) {
     uint64_t elements = 1;
@@ -174,4 +166,26 @@ LogicalResult zero::importStep(const ImportRequest &request, ImportedStep &step,
   step.text = llvm::MemoryBuffer::getMemBufferCopy(
       describe(request, step) + text, "<the step that was written>");
   return success();
+}
+
+LogicalResult zero::importStep(const ImportRequest &request, ImportedStep &step,
+                               Errors &errors) {
+  std::optional<json::Value> root =
+      readConfigFile(request.tool, request.config, request.changes, errors);
+  if (!root)
+    return failure();
+  std::vector<ConfigError> wrong;
+  ConfigReader reader(*root->getAsObject(), step.config, wrong);
+  readConfig(request, reader);
+  for (const ConfigError &error : wrong)
+    errors.add(ExitCode::failed, describeInput(request.config) + ": '" +
+                                     cutText(error.key) + "' " + error.text);
+  if (!wrong.empty())
+    return failure();
+  ExitCode code;
+  std::string message;
+  if (succeeded(writeImportedStep(request, step, code, message)))
+    return success();
+  errors.add(code, message);
+  return failure();
 }

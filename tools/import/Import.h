@@ -43,8 +43,13 @@ mlir::LogicalResult importStep(const ImportRequest &request, ImportedStep &step,
 /// The axis of tensor parallelism.
 inline constexpr llvm::StringLiteral kTensorAxis = "tp";
 
-/// The number of data-parallel ranks of |mesh|; nothing where there is no mesh.
-std::optional<int64_t> countRanks(const std::optional<MeshAxes> &mesh);
+/// Reads all keys for the mesh of |request|.
+void readConfig(const ImportRequest &request, ConfigReader &reader);
+
+/// Reads the model of |request| and writes the step of |step|.config.
+mlir::LogicalResult writeImportedStep(const ImportRequest &request,
+                                      ImportedStep &step, ExitCode &code,
+                                      std::string &message);
 
 /// The configuration of |path| with |changes|, an object. Nothing, and an
 /// error, if it cannot be read.

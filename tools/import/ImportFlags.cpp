@@ -50,6 +50,22 @@ LogicalResult ImportFlags::checkNone(std::string &message) const {
   return success();
 }
 
+ImportRequest ImportFlags::getRequest(StringRef tool, StringRef config,
+                                      std::optional<MeshAxes> mesh,
+                                      StringRef name) const {
+  ImportRequest request;
+  request.tool = tool;
+  request.config = config.str();
+  request.model = model;
+  request.changes.assign(changes.begin(), changes.end());
+  request.noDecay.assign(noDecay.begin(), noDecay.end());
+  request.frozen.assign(frozen.begin(), frozen.end());
+  request.shards.assign(shards.begin(), shards.end());
+  request.mesh = std::move(mesh);
+  request.name = name.str();
+  return request;
+}
+
 LogicalResult ImportFlags::import(StringRef tool, std::optional<MeshAxes> mesh,
                                   StringRef name, ImportedStep &step,
                                   Errors &errors) const {
@@ -58,15 +74,6 @@ LogicalResult ImportFlags::import(StringRef tool, std::optional<MeshAxes> mesh,
                "--model is missing; --help shows what it may be");
     return failure();
   }
-  ImportRequest request;
-  request.tool = tool;
-  request.config = config;
-  request.model = model;
-  request.changes.assign(changes.begin(), changes.end());
-  request.noDecay.assign(noDecay.begin(), noDecay.end());
-  request.frozen.assign(frozen.begin(), frozen.end());
-  request.shards.assign(shards.begin(), shards.end());
-  request.mesh = std::move(mesh);
-  request.name = name.str();
-  return importStep(request, step, errors);
+  return importStep(getRequest(tool, config, std::move(mesh), name), step,
+                    errors);
 }

@@ -22,13 +22,13 @@ public:
   bool isGiven() const { return config.getNumOccurrences() > 0; }
   /// Checks that no flag of an import is there without it.
   mlir::LogicalResult checkNone(std::string &message) const;
-  /// --set.
-  std::vector<std::string> getChanges() const {
-    return {changes.begin(), changes.end()};
-  }
+  /// What the flags say of |config|, whose step is called |name|. |mesh| is
+  /// nothing where the user names none.
+  ImportRequest getRequest(llvm::StringRef tool, llvm::StringRef config,
+                           std::optional<MeshAxes> mesh,
+                           llvm::StringRef name) const;
 
-  /// Imports the step called |name| for |tool|. |mesh| is nothing where the
-  /// user names none.
+  /// Imports the step of --import-deepspeed.
   mlir::LogicalResult import(llvm::StringRef tool, std::optional<MeshAxes> mesh,
                              llvm::StringRef name, ImportedStep &step,
                              Errors &errors) const;

@@ -6,6 +6,7 @@
 
 #include "tools/import/Lint.h"
 #include "tools/import/Precision.h"
+#include "tools/import/ReadJson.h"
 
 using namespace zero;
 using llvm::StringRef;
@@ -15,9 +16,9 @@ namespace json = llvm::json;
 static constexpr Severity kSeverities[] = {Severity::error, Severity::warning,
                                            Severity::note};
 
-LintContext::LintContext(const json::Object &root,
-                         std::optional<int64_t> numRanks)
-    : reader(root, config, errors), numRanks(numRanks) {
+LintContext::LintContext(const ImportRequest &request, const json::Object &root,
+                         ImportedStep &step)
+    : request(request), step(step), reader(root, step.config, errors) {
   stage = reader.getInteger("zero_optimization.stage").value_or(0);
   isHalf = isOn("fp16.enabled");
   isBrain = isOn(getBrainKey("enabled")) || isOn("bfloat16.enabled");
@@ -34,12 +35,19 @@ std::string LintContext::getOptimizer() const {
 void LintContext::add(Severity severity, StringRef key, const Twine &what,
                       const Twine &remedy, StringRef reference) {
   findings.push_back(
-      {severity, key.str(), what.str(), remedy.str(), reference.str()});
+      {severity, cutText(key), what.str(), remedy.str(), reference.str()});
 }
 
-std::vector<Finding> zero::lintConfig(const json::Object &root,
-                                      std::optional<int64_t> numRanks) {
-  LintContext context(root, numRanks);
+void LintContext::addError(const ConfigError &error) {
+  auto [what, remedy] = StringRef(error.text).rsplit("; ");
+  add(Severity::error, error.key, what, remedy);
+}
+
+std::vector<Finding> zero::lintConfig(const ImportRequest &request,
+                                      const json::Object &root,
+                                      ImportedStep &step, Errors &errors) {
+  LintContext context(request, root, step);
+  lintImport(context, errors);
   lintKeys(context);
   lintUnread(context);
   lintContradictions(context);
@@ -63,8 +71,10 @@ void zero::printFindings(llvm::ArrayRef<Finding> findings, StringRef file,
   size_t counts[std::size(kSeverities)] = {};
   for (const Finding &finding : findings) {
     ++counts[static_cast<size_t>(finding.severity)];
-    os << getName(finding.severity) << ": '" << finding.key << "' "
-       << finding.what;
+    os << getName(finding.severity) << ": ";
+    if (!finding.key.empty())
+      os << "'" << finding.key << "' ";
+    os << finding.what;
     if (!finding.reference.empty())
       os << " (" << finding.reference << ")";
     os << "\n";

@@ -25,7 +25,7 @@ struct KnownBug {
 
 /// Whether several backward passes may make a step.
 static bool isAccumulated(const LintContext &context) {
-  return context.config.accumulation.value_or(2) > 1;
+  return context.step.config.accumulation.value_or(2) > 1;
 }
 
 /// Whether DeepSpeed takes its optimizer for bfloat16 with sums in f32.

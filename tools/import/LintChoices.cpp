@@ -67,11 +67,6 @@ static void lintScheduler(LintContext &context) {
                 "is less than warmup_num_steps " + Twine(*warmup) +
                     ": the rate drops to its end when the warm-up ends",
                 "write more steps, or a shorter warm-up");
-  if (type == "WarmupDecayLR" &&
-      !context.has("scheduler.params.total_num_steps"))
-    context.add(Severity::error, "scheduler.params.total_num_steps",
-                "is missing, and WarmupDecayLR has no default",
-                "add the number of steps");
 }
 
 static void lintFactors(LintContext &context) {
@@ -92,11 +87,6 @@ static void lintFactors(LintContext &context) {
 }
 
 void zero::lintContradictions(LintContext &context) {
-  if (context.isHalf && context.isBrain)
-    context.add(Severity::error, "fp16.enabled",
-                "is true, and so is " + getBrainKey("enabled") +
-                    ": DeepSpeed fails",
-                "keep one of them");
   lintOptimizer(context);
   lintScheduler(context);
   lintFactors(context);

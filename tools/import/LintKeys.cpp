@@ -8,18 +8,14 @@
 #include "tools/import/Lint.h"
 #include "tools/import/Precision.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <map>
 
 using namespace zero;
 using llvm::StringRef;
 using llvm::Twine;
 namespace json = llvm::json;
-
-/// Adds an error. Its text ends with "; " and the remedy.
-static void addError(LintContext &context, const ConfigError &error) {
-  auto [what, remedy] = StringRef(error.text).rsplit("; ");
-  context.add(Severity::error, error.key, what, remedy);
-}
 
 /// |visit|s the path of each key with a row.
 static void
@@ -31,25 +27,18 @@ visitKeys(LintContext &context,
 }
 
 void zero::lintKeys(LintContext &context) {
-  context.reader.checkKeys(/*isImport=*/false);
   for (const std::string &key : context.reader.strangers)
     context.add(Severity::warning, key,
                 "is no key of DeepSpeed, which ignores it", "remove the key");
-  bool isReadable = context.errors.empty();
-  for (const ConfigError &error : context.errors)
-    addError(context, error);
-  context.errors.clear();
-  if (isReadable) {
-    readBatch(context.reader, context.numRanks);
-    for (const ConfigError &error : context.errors)
-      addError(context, error);
-    context.errors.clear();
-  }
   visitKeys(context, [&](StringRef path, const ConfigKey &key) {
     if (key.fate == KeyFate::dead)
       context.add(Severity::warning, path, "is dead: " + key.what,
                   "remove the key");
-    if (context.reader.isAuto(path) && !key.filler.empty())
+    bool isRefused =
+        llvm::any_of(context.errors, [&](const ConfigError &error) {
+          return error.key == path;
+        });
+    if (context.reader.isAuto(path) && !key.filler.empty() && !isRefused)
       context.add(Severity::note, path,
                   "is \"auto\", which Hugging Face's Trainer replaces by " +
                       key.filler + "; DeepSpeed alone fails",
@@ -114,10 +103,6 @@ static void lintStages(LintContext &context) {
     context.add(Severity::error, "zero_optimization.offload_param.device",
                 "is for stage 3, and the stage is " + Twine(context.stage),
                 "remove offload_param, or write stage 3");
-  if (context.stage == 0 && context.isOffloaded)
-    context.add(Severity::warning, "zero_optimization.offload_optimizer",
-                "is not read: stage 0 has no offload",
-                "write zero_optimization.stage 1 or 2");
 }
 
 void zero::lintUnread(LintContext &context) {

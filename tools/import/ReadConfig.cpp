@@ -21,14 +21,11 @@ static void readTensorParallel(ConfigReader &reader, int64_t numRanks) {
     reader.decide(kSize, "tensor parallelism over the axis tp");
 }
 
-void zero::readConfig(const llvm::json::Object &root,
-                      std::optional<int64_t> numRanks, int64_t numTensorRanks,
-                      ImportedConfig &config,
-                      std::vector<ConfigError> &errors) {
-  ConfigReader reader(root, config, errors);
-  reader.checkKeys(/*isImport=*/true);
+void zero::readConfig(ConfigReader &reader, std::optional<int64_t> numRanks,
+                      int64_t numTensorRanks) {
+  reader.checkKeys();
   // Where a key has the wrong type or is refused, more about it is noise.
-  if (!errors.empty())
+  if (reader.hasErrors())
     return;
   for (const std::string &key : reader.strangers)
     reader.decide(key, "ignored: DeepSpeed reads no such key");

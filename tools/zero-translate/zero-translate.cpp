@@ -60,15 +60,28 @@ static llvm::json::Object describeImport(const zero::ImportedStep &step) {
   return result;
 }
 
+/// Whether the verifier accepts the step |text|. What it says of the step goes
+/// to |errors|.
+static bool verifies(llvm::MemoryBufferRef text, zero::Errors &errors) {
+  DialectRegistry registry;
+  zero::registerDriverDialects(registry);
+  MLIRContext context(registry);
+  zero::LoadedStep loaded(context, llvm::MemoryBuffer::getMemBuffer(text),
+                          /*name=*/"", "written", errors);
+  return static_cast<bool>(loaded.getModule());
+}
+
 /// Prints the findings in the configuration of --lint-deepspeed.
-static int lint(zero::Tool &tool, const zero::ImportFlags &imports,
-                const std::optional<zero::MeshAxes> &given) {
+static int lint(zero::Tool &tool, const zero::ImportRequest &request) {
   std::optional<llvm::json::Value> root = zero::readConfigFile(
-      "zero-translate", lintFlag, imports.getChanges(), tool.errors);
+      request.tool, request.config, request.changes, tool.errors);
   if (!root)
     return tool.finish();
+  zero::ImportedStep step;
   std::vector<zero::Finding> findings =
-      zero::lintConfig(*root->getAsObject(), zero::countRanks(given));
+      zero::lintConfig(request, *root->getAsObject(), step, tool.errors);
+  if (step.text)
+    verifies(step.text->getMemBufferRef(), tool.errors);
   bool isWrong = llvm::any_of(findings, [](const zero::Finding &finding) {
     return finding.severity == zero::Severity::error;
   });
@@ -76,7 +89,7 @@ static int lint(zero::Tool &tool, const zero::ImportFlags &imports,
     zero::printFindings(findings, zero::describeInput(lintFlag), llvm::outs());
   int code = tool.finish(
       llvm::json::Object{{"findings", zero::listFindings(findings)}});
-  return isWrong ? static_cast<int>(ExitCode::failed) : code;
+  return code == 0 && isWrong ? static_cast<int>(ExitCode::failed) : code;
 }
 
 int main(int argc, char **argv) {
@@ -106,8 +119,14 @@ int main(int argc, char **argv) {
   std::optional<zero::MeshAxes> given;
   if (mesh.isGiven)
     given = *axes;
-  if (lintFlag.getNumOccurrences() > 0)
-    return lint(tool, imports, given);
+  if (lintFlag.getNumOccurrences() > 0) {
+    if (!flags.isGiven() && !imports.isGiven())
+      return lint(tool, imports.getRequest("zero-translate", lintFlag,
+                                           std::move(given), name));
+    return tool.fail(ExitCode::usage,
+                     "--lint-deepspeed writes no step; leave out "
+                     "--import-deepspeed, --parameters and --recipe");
+  }
   if (flags.isGiven() && imports.isGiven())
     return tool.fail(ExitCode::usage,
                      "--parameters and --recipe describe the step, and so does "
@@ -127,14 +146,7 @@ int main(int argc, char **argv) {
       return tool.fail(code, message);
   }
   StringRef text = written->getBuffer();
-  // What the verifier says of the step it says here.
-  DialectRegistry registry;
-  zero::registerDriverDialects(registry);
-  MLIRContext context(registry);
-  zero::LoadedStep loaded(
-      context, llvm::MemoryBuffer::getMemBuffer(written->getMemBufferRef()),
-      /*name=*/"", "written", tool.errors);
-  if (!loaded.getModule())
+  if (!verifies(written->getMemBufferRef(), tool.errors))
     return tool.finish();
   llvm::json::Object result;
   if (imports.isGiven())

@@ -1,0 +1,27 @@
+//===- LintImport.cpp - What an import refuses ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/import/Lint.h"
+
+using namespace mlir;
+using namespace zero;
+
+void zero::lintImport(LintContext &context, Errors &errors) {
+  readConfig(context.request, context.reader);
+  for (const ConfigError &error : context.errors)
+    context.addError(error);
+  if (context.reader.hasErrors() || context.request.model.empty())
+    return;
+  ExitCode code;
+  std::string message;
+  if (succeeded(
+          writeImportedStep(context.request, context.step, code, message)))
+    return;
+  if (code == ExitCode::failed)
+    context.addError({"", message});
+  else
+    errors.add(code, message);
+}
