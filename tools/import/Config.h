@@ -45,7 +45,8 @@ struct ImportedConfig {
 };
 
 /// Reads keys by their paths, and collects their errors. A key that
-/// is null counts as one that is not there.
+/// is null counts as one that is not there, and checkKeys reports one for which
+/// DeepSpeed does not take null.
 class ConfigReader {
 public:
   ConfigReader(const llvm::json::Object &root, ImportedConfig &config,
@@ -58,8 +59,8 @@ public:
 
   const llvm::json::Value *find(llvm::StringRef path) const;
   bool isAuto(llvm::StringRef path) const;
-  /// Whether |key| of the configuration itself is there, and null.
-  bool isNull(llvm::StringRef key) const;
+  /// Whether the key is there, and null.
+  bool isNull(llvm::StringRef path) const;
   /// Nothing where the key is not there, is "auto" or has another type, which
   /// checkKeys reports.
   std::optional<bool> getBool(llvm::StringRef path) const;
@@ -75,6 +76,7 @@ public:
   void fail(llvm::StringRef path, const llvm::Twine &text);
   /// An error for "auto" where the step needs a number.
   void failAuto(llvm::StringRef path);
+  /// Replaces an earlier decision of the key.
   void decide(llvm::StringRef path, const llvm::Twine &text);
 
   ImportedConfig &config;
@@ -82,6 +84,9 @@ public:
   std::vector<std::string> strangers;
 
 private:
+  /// Also null; nullptr where the key is not there.
+  const llvm::json::Value *findWritten(llvm::StringRef path) const;
+  void checkNull(llvm::StringRef path);
   void checkBlock(const llvm::json::Object &object, llvm::StringRef path);
   void checkValue(const llvm::json::Value &value, llvm::StringRef path);
 

@@ -18,14 +18,12 @@ using llvm::StringRef;
 using llvm::Twine;
 namespace json = llvm::json;
 
-const json::Value *ConfigReader::find(StringRef path) const {
+const json::Value *ConfigReader::findWritten(StringRef path) const {
   const json::Object *object = &root;
   while (true) {
     auto [key, rest] = path.split('.');
     const json::Value *value = object->get(key);
-    if (!value || value->kind() == json::Value::Null)
-      return nullptr;
-    if (rest.empty())
+    if (!value || rest.empty())
       return value;
     object = value->getAsObject();
     if (!object)
@@ -34,8 +32,12 @@ const json::Value *ConfigReader::find(StringRef path) const {
   }
 }
 
-bool ConfigReader::isNull(StringRef key) const {
-  const json::Value *value = root.get(key);
+const json::Value *ConfigReader::find(StringRef path) const {
+  return isNull(path) ? nullptr : findWritten(path);
+}
+
+bool ConfigReader::isNull(StringRef path) const {
+  const json::Value *value = findWritten(path);
   return value && value->kind() == json::Value::Null;
 }
 
@@ -85,7 +87,7 @@ int64_t ConfigReader::getCount(StringRef path, int64_t otherwise,
 }
 
 void ConfigReader::fail(StringRef path, const Twine &text) {
-  const json::Value *value = find(path);
+  const json::Value *value = findWritten(path);
   errors.push_back(
       {path.str(),
        ("is " + Twine(value ? cutValue(*value) : "missing") + ", " + text)
@@ -100,9 +102,14 @@ void ConfigReader::failAuto(StringRef path) {
 }
 
 void ConfigReader::decide(StringRef path, const Twine &text) {
-  const json::Value *value = find(path);
-  config.decisions.push_back(
-      {path.str(), value ? cutValue(*value) : "", text.str()});
+  const json::Value *value = findWritten(path);
+  auto earlier = llvm::find_if(
+      config.decisions, [&](const Decision &one) { return one.key == path; });
+  if (earlier != config.decisions.end())
+    earlier->text = text.str();
+  else
+    config.decisions.push_back(
+        {path.str(), value ? cutValue(*value) : "", text.str()});
 }
 
 /// Whether |value| has the type that |key| asks for.
@@ -181,20 +188,31 @@ void ConfigReader::checkValue(const json::Value &value, StringRef path) {
          "expected " + key->defaultText + ": not supported: " + key->what);
 }
 
+void ConfigReader::checkNull(StringRef path) {
+  const ConfigKey *key = findConfigKey(path);
+  if (key && key->fate == KeyFate::honoured && !key->takesNull())
+    fail(path, "and DeepSpeed takes no null for it; remove the key, or write " +
+                   key->getKindName() + ", such as " + key->example);
+}
+
 void ConfigReader::checkBlock(const json::Object &object, StringRef path) {
   // An object has no order, and messages must have one.
   std::map<StringRef, const json::Value *> byName;
   for (const auto &[key, value] : object)
-    if (value.kind() != json::Value::Null)
-      byName.emplace(key, &value);
-  for (auto [key, value] : byName)
+    byName.emplace(key, &value);
+  for (auto [key, value] : byName) {
+    std::string inner = (path + (path.empty() ? "" : ".") + Twine(key)).str();
     // Paths have dots between keys, so such a key would pass for another one.
     if (key.contains('.'))
       errors.push_back({cutText(key),
                         "has a dot, and no key of DeepSpeed has; "
                         "write objects in objects, or remove it"});
+    else if (value->kind() == json::Value::Null &&
+             (findConfigKey(inner) || isConfigBlock(inner)))
+      checkNull(inner);
     else
-      checkValue(*value, (path + (path.empty() ? "" : ".") + Twine(key)).str());
+      checkValue(*value, inner);
+  }
 }
 
 void ConfigReader::checkKeys() { checkBlock(root, ""); }

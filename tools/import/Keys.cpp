@@ -34,6 +34,17 @@ StringRef ConfigKey::getKindName() const {
   return names[static_cast<size_t>(kind)];
 }
 
+bool ConfigKey::takesNull() const {
+  // null is false for the switches, another default than the table's for a
+  // rate, and has an error of its own for the clip.
+  constexpr StringRef others[] = {
+      "gradient_accumulation_steps",    "prescale_gradients",
+      "optimizer.params.torch_adam",    "zero_optimization.cpu_offload",
+      "scheduler.params.warmup_max_lr", "gradient_clipping"};
+  return defaultText.empty() || defaultText == "null" ||
+         llvm::is_contained(others, path);
+}
+
 llvm::ArrayRef<ConfigKey> zero::getConfigKeys() { return kKeys; }
 
 const ConfigKey *zero::findConfigKey(StringRef path) {

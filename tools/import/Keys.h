@@ -27,6 +27,8 @@ struct ConfigKey {
   llvm::StringRef getFateName() const;
   /// "a whole number"
   llvm::StringRef getKindName() const;
+  /// Whether DeepSpeed takes null for an honoured key.
+  bool takesNull() const;
 };
 
 llvm::ArrayRef<ConfigKey> getConfigKeys();

@@ -79,5 +79,7 @@ void zero::readOneCycle(ConfigReader &reader) {
   // What DeepSpeed writes there.
   recipe.hyper["beta2"] = {};
   recipe.hyper["beta2"].number = 0.99;
+  reader.decide("optimizer.params.betas",
+                "not used: scheduler.params.cycle_momentum decides");
   reader.decide(cycles, "beta1 is the zero.schedule @beta1, and beta2 is 0.99");
 }

@@ -16,6 +16,7 @@ using llvm::Twine;
 namespace json = llvm::json;
 
 static constexpr llvm::StringLiteral kSchedulerType = "scheduler.type";
+static constexpr llvm::StringLiteral kRate = "optimizer.params.lr";
 static constexpr llvm::StringLiteral kPrefix = "scheduler.params.";
 
 static std::string getSchedulerPath(const Twine &parameter) {
@@ -28,7 +29,7 @@ static std::optional<double> getOptimizerRate(ConfigReader &reader) {
   const HyperValue &lr = reader.config.recipe.hyper["lr"];
   if (lr.input.empty())
     return lr.number;
-  reader.failAuto("optimizer.params.lr");
+  reader.failAuto(kRate);
   return std::nullopt;
 }
 
@@ -103,12 +104,18 @@ static double readRate(ConfigReader &reader, StringRef parameter,
 
 static void readWarmupRates(ConfigReader &reader, StringRef type,
                             WarmupSchedule &schedule) {
+  constexpr llvm::StringLiteral kHigh = "warmup_max_lr";
   bool isDecay = type == "WarmupDecayLR";
   schedule.low = schedule.first = readRate(reader, "warmup_min_lr", 0);
   double high = 1e-3;
-  if (!isDecay && !reader.find(getSchedulerPath("warmup_max_lr")))
+  // null is the rate of the optimizer for both, and only WarmupLR has it as its
+  // default.
+  std::string path = getSchedulerPath(kHigh);
+  if (reader.isNull(path) || (!isDecay && !reader.find(path))) {
     high = getOptimizerRate(reader).value_or(0);
-  schedule.high = readRate(reader, "warmup_max_lr", high);
+    reader.decide(kRate, "the rate after the warm-up");
+  }
+  schedule.high = readRate(reader, kHigh, high);
   readWarmup(reader, schedule);
   if (!isDecay)
     return;
@@ -118,6 +125,7 @@ static void readWarmupRates(ConfigReader &reader, StringRef type,
 
 static void readCosine(ConfigReader &reader, WarmupSchedule &schedule) {
   double rate = getOptimizerRate(reader).value_or(0);
+  reader.decide(kRate, "the rate after the warm-up");
   schedule.high = rate;
   schedule.first = 0;
   schedule.low = rate * readRate(reader, "warmup_min_ratio", 0);
@@ -163,6 +171,7 @@ void zero::readScheduler(ConfigReader &reader) {
                                            "zero.schedule");
   checkSchedulerParameters(reader, *type);
   Recipe &recipe = reader.config.recipe;
+  reader.decide(kRate, "not used: the schedule has rates of its own");
   if (*type == "OneCycle")
     readOneCycle(reader);
   else

@@ -84,10 +84,10 @@ def put(config, path, value):
     config[last] = value
 
 
-def make(path, value=None):
+def make(path, value=None, isNull=False):
     config = json.loads(json.dumps(get_context(path)))
     config.setdefault("optimizer", {}).setdefault("type", "AdamW")
-    if value is not None:
+    if value is not None or isNull:
         put(config, path, value)
     return config
 
@@ -149,6 +149,12 @@ def check(row, importer):
         return "the key changes nothing"
     if path in SAME and got != base:
         return "the key changes the step"
+    null, text = importer.run(make(path, None, isNull=True))
+    if null is None and f"'{path}' is null, " not in text:
+        return f"null is refused, and the error does not name the key: {text}"
+    # With WarmupLR the default of warmup_max_lr is that of null.
+    if null is not None and (null != base or f"// {path} (left out)" in text):
+        return "null is neither refused nor the default"
     if row["default"] not in ("", "null") and path not in SAME and not needs:
         default, _ = importer.run(make(path, json.loads(row["default"])))
         if default != base and path not in OTHER_DEFAULT:

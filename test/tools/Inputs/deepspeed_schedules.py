@@ -25,7 +25,9 @@ def get_ramp(i, warmup, kind):
 
 
 def warmup_rate(i, p, decays):
-    low, high = p.get("warmup_min_lr", 0), p.get("warmup_max_lr", LR)
+    # null is the rate of the optimizer, and the default of WarmupLR only.
+    low, high = p.get("warmup_min_lr", 0), p.get("warmup_max_lr", 1e-3 if decays else LR)
+    high = LR if high is None else high
     warmup = max(2, p["warmup_num_steps"])
     if i < 0:
         return low
@@ -59,7 +61,7 @@ def range_rate(i, p):
 
 def get_scale(i, p):
     first = p["cycle_first_step_size"]
-    total = first + p.get("cycle_second_step_size", first)
+    total = first + (p.get("cycle_second_step_size") or first)
     x = math.fmod((i + 1) / total, 1.0)
     return x / (first / total) if x <= first / total else (x - 1) / (first / total - 1)
 
@@ -67,7 +69,7 @@ def get_scale(i, p):
 def cycle_rate(i, p):
     """Of the rate, and of beta1."""
     first = p["cycle_first_step_size"]
-    total = first + p.get("cycle_second_step_size", first)
+    total = first + (p.get("cycle_second_step_size") or first)
     low, high = p["cycle_min_lr"], p["cycle_max_lr"]
     least, most = p.get("cycle_min_mom", 0.8), p.get("cycle_max_mom", 0.9)
     if i < 0:
@@ -87,6 +89,12 @@ CASES = [
     ("WarmupLR", {"warmup_num_steps": 100000, "warmup_max_lr": 0.5}),
     ("WarmupLR", {"warmup_num_steps": 7, "warmup_type": "linear", "warmup_max_lr": 1}),
     ("WarmupDecayLR", {"warmup_num_steps": 5, "total_num_steps": 15, "warmup_max_lr": 2}),
+    ("WarmupLR", {"warmup_num_steps": 10, "warmup_max_lr": None}),
+    ("WarmupDecayLR", {"warmup_num_steps": 5, "total_num_steps": 15}),
+    (
+        "WarmupDecayLR",
+        {"warmup_num_steps": 5, "total_num_steps": 15, "warmup_max_lr": None},
+    ),
     (
         "WarmupDecayLR",
         {
@@ -110,7 +118,12 @@ CASES = [
     ),
     (
         "OneCycle",
-        {"cycle_min_lr": 0.1, "cycle_max_lr": 1, "cycle_first_step_size": 5},
+        {
+            "cycle_min_lr": 0.1,
+            "cycle_max_lr": 1,
+            "cycle_first_step_size": 5,
+            "cycle_second_step_size": None,
+        },
     ),
     (
         "OneCycle",
