@@ -13,12 +13,18 @@ void zero::lintImport(LintContext &context, Errors &errors) {
   readConfig(context.request, context.reader);
   for (const ConfigError &error : context.errors)
     context.addError(error);
-  if (context.reader.hasErrors() || context.request.model.empty())
+  if (context.reader.hasErrors())
     return;
+  const ImportRequest &request = context.request;
   ExitCode code;
   std::string message;
-  if (succeeded(
-          writeImportedStep(context.request, context.step, code, message)))
+  if (request.model.empty()) {
+    if (request.mesh &&
+        failed(checkListedMesh(*request.mesh, kTensorAxis, message)))
+      errors.add(ExitCode::usage, message);
+    return;
+  }
+  if (succeeded(writeImportedStep(request, context.step, code, message)))
     return;
   if (code == ExitCode::failed)
     context.addError({"", message});

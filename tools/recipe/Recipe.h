@@ -118,7 +118,12 @@ llvm::LogicalResult writeStep(const Recipe &recipe, const ParameterList &list,
                               const MeshAxes &mesh, llvm::StringRef name,
                               std::string &text, std::string &message);
 
-/// The same for a mesh that a user names.
+/// Whether a user may name |mesh| for a list of parameters.
+llvm::LogicalResult checkListedMesh(const MeshAxes &mesh,
+                                    llvm::StringRef tensorAxis,
+                                    std::string &message);
+
+/// The same as writeStep for a mesh that a user names.
 llvm::LogicalResult writeListedStep(const Recipe &recipe,
                                     const ParameterList &list,
                                     const MeshAxes &mesh, llvm::StringRef name,

@@ -40,14 +40,20 @@ static LogicalResult checkKinds(const MeshAxes &mesh, StringRef tensorAxis,
   return success();
 }
 
+LogicalResult zero::checkListedMesh(const MeshAxes &mesh, StringRef tensorAxis,
+                                    std::string &message) {
+  if (failed(checkNames(mesh, message)))
+    return failure();
+  return checkKinds(mesh, tensorAxis, message);
+}
+
 LogicalResult zero::writeListedStep(const Recipe &recipe,
                                     const ParameterList &list,
                                     const MeshAxes &mesh, StringRef name,
                                     std::string &text, ExitCode &code,
                                     std::string &message) {
   code = ExitCode::usage;
-  if (failed(checkNames(mesh, message)) ||
-      failed(checkKinds(mesh, recipe.tensorAxis, message)))
+  if (failed(checkListedMesh(mesh, recipe.tensorAxis, message)))
     return failure();
   code = ExitCode::failed;
   return writeStep(recipe, list, mesh, name, text, message);
