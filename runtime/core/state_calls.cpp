@@ -145,13 +145,18 @@ static zero_rt_status deriveFrom(Step &step, const StateEntry &entry) {
   return derive(step, bucket.parameter_buffer, bucket.staging_buffer, range);
 }
 
-zero_rt_status zero_rt::closeWrites(Step &step, const char *call) {
+zero_rt_status zero_rt::requireWhole(const Step &step, const char *call) {
   for (size_t p = 0; p < step.written.size(); ++p)
     if (step.written[p].isStale)
       return fail(ZERO_RT_PROTOCOL,
                   "%s: 'master' of '%s' was written, and rank %d has a slice "
                   "of it only; write its 'parameter', too, on every rank",
                   call, step.parameterName(int64_t(p)), step.runtime->rank);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::closeWrites(Step &step, const char *call) {
+  ZERO_RT_TRY(requireWhole(step, call));
   ZERO_RT_TRY(checkUnwritten(step, call));
   step.written.clear();
   return ZERO_RT_OK;

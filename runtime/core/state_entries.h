@@ -28,6 +28,10 @@ zero_rt_status writeElements(Step &step, int64_t buffer, Range range,
 /// |target|. The device may still copy when this function returns.
 zero_rt_status derive(Step &step, int64_t source, int64_t target, Range range);
 
+/// Refuses |call| while a parameter lacks values of master weights of other
+/// ranks.
+zero_rt_status requireWhole(const Step &step, const char *call);
+
 /// Checks that each parameter has the values of its master weights, as far as
 /// this rank can know, and forgets which state the caller has written.
 zero_rt_status closeWrites(Step &step, const char *call);

@@ -112,6 +112,10 @@ FORWARD(state_read,
 FORWARD(state_write,
         (zero_rt_step * step, int64_t entry, const void *data, int64_t bytes),
         step, entry, data, bytes)
+FORWARD(save, (zero_rt_step * step, const char *folder, int64_t number), step,
+        folder, number)
+FORWARD(load, (zero_rt_step * step, const char *folder, int64_t *out_number),
+        step, folder, out_number)
 FORWARD(find_activation,
         (zero_rt_step * step, const char *name, int32_t *out_activation), step,
         name, out_activation)

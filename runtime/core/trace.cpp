@@ -6,6 +6,7 @@
 
 #include "core/trace.h"
 
+#include "core/json.h"
 #include "core/status.h"
 
 #include <cerrno>
@@ -17,23 +18,6 @@
 #include <unistd.h>
 
 using namespace zero_rt;
-
-/// |text| as a string of JSON.
-static std::string quote(const char *text) {
-  std::string quoted = "\"";
-  for (; *text; ++text) {
-    auto c = static_cast<unsigned char>(*text);
-    char escaped[8];
-    if (c == '"' || c == '\\')
-      std::snprintf(escaped, sizeof(escaped), "\\%c", c);
-    else if (c < 0x20)
-      std::snprintf(escaped, sizeof(escaped), "\\u%04x", c);
-    else
-      std::snprintf(escaped, sizeof(escaped), "%c", c);
-    quoted += escaped;
-  }
-  return quoted + "\"";
-}
 
 /// |nanoseconds| as microseconds.
 static std::string micros(int64_t nanoseconds) {
@@ -106,14 +90,14 @@ void Trace::flush() {
 void Trace::name(const char *what, int32_t stream, const std::string &text) {
   append("{\"name\":" + quote(what) + ",\"ph\":\"M\",\"pid\":" +
          std::to_string(rank) + ",\"tid\":" + std::to_string(stream) +
-         ",\"args\":{\"name\":" + quote(text.c_str()) + "}},\n");
+         ",\"args\":{\"name\":" + quote(text) + "}},\n");
 }
 
 void Trace::add(const Span &span) {
   std::string title = span.call;
   if (*span.label)
     title += std::string(" ") + span.label;
-  std::string line = "{\"name\":" + quote(title.c_str()) +
+  std::string line = "{\"name\":" + quote(title) +
                      ",\"cat\":" + quote(span.call) +
                      ",\"ph\":\"X\",\"pid\":" + std::to_string(rank) +
                      ",\"tid\":" + std::to_string(span.stream) +

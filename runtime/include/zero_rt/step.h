@@ -329,6 +329,41 @@ zero_rt_status zero_rt_step_state_read(zero_rt_step *step, int64_t entry,
 zero_rt_status zero_rt_step_state_write(zero_rt_step *step, int64_t entry,
                                         const void *data, int64_t bytes);
 
+/// Writes all state of all ranks to |folder|, which all ranks see: a file of
+/// the format safetensors for each rank, and an index (docs/checkpoints.md).
+/// The folder is created if its parent exists. |number| is a number of the
+/// caller, at least 0 and the same on all ranks, such as that of applied steps;
+/// load returns it. Collective, and only between steps.
+///
+/// The files are on the disk when the call returns. A checkpoint that is in the
+/// folder already stays whole until the new one is, and is then removed. So if
+/// the call fails, or the process ends, the folder has the previous checkpoint
+/// or the new one. A failure of one rank, such as a full disk, is an error on
+/// all ranks, and the message names the rank. The step may then go on.
+///
+/// A rank waits for the others at most for the timeout. Therefore the times
+/// that the ranks need to write their files must not differ by more. Since
+/// version 16. Errors: invalid_argument (a file could not be written, or the
+/// folder has a damaged index), mismatch (ranks pass different numbers),
+/// protocol.
+zero_rt_status zero_rt_step_save(zero_rt_step *step, const char *folder,
+                                 int64_t number);
+/// Reads all state from a checkpoint that save has written, with any number of
+/// ranks, any ZeRO stage, any buckets and any pipeline stages. Parameters,
+/// dtypes, optimizer and parameter groups must be the same, and so must be the
+/// sizes of the axes that divide a parameter into parts (tensor and expert
+/// parallelism). |out_number|, which may be null, gets the number of the
+/// checkpoint. Collective, and only between steps.
+///
+/// Each rank checks what it reads. If anything is damaged, missing, left over
+/// or different on any rank, all ranks return an error and no state has
+/// changed. If a file changes during the call, the step may be poisoned. Since
+/// version
+/// 16. Errors: invalid_argument, mismatch (ranks read different checkpoints),
+/// unsupported (the checkpoint has a later format), protocol.
+zero_rt_status zero_rt_step_load(zero_rt_step *step, const char *folder,
+                                 int64_t *out_number);
+
 /// The number of the activation called |name|.
 zero_rt_status zero_rt_step_find_activation(zero_rt_step *step,
                                             const char *name,

@@ -1,0 +1,213 @@
+//===- layout.cpp - Which rank writes which state -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "checkpoint/layout.h"
+
+#include "core/numeric.h"
+#include "core/stages.h"
+
+#include <algorithm>
+
+using namespace zero_rt;
+
+static std::string nameValue(const zero_rt_library &library, int64_t parameter,
+                             const char *role) {
+  if (parameter < 0)
+    return role;
+  int64_t name = library.parameters[parameter].name;
+  return std::string(library.strings + name) + "." + role;
+}
+
+static int64_t axesOf(const zero_rt_library &library, int64_t set) {
+  return set < 0 ? 0 : library.axis_sets[set];
+}
+
+/// The axes that divide the parameters of |bucket| into parts. Over axes of
+/// pipeline stages ranks have other parameters, and not other parts.
+static int64_t partAxes(const zero_rt_library &whole,
+                        const zero_rt_library &library, int64_t bucket) {
+  return axesOf(library, library.buckets[bucket].rows) & ~whole.stage_axes;
+}
+
+static std::string namePart(const zero_rt_library &library, int64_t axes,
+                            int32_t rank) {
+  std::string name;
+  for (int64_t a = 0; a < library.num_axes; ++a) {
+    const zero_rt_axis_row &axis = library.axes[a];
+    if ((axes >> a & 1) && axis.size > 1)
+      name += (name.empty() ? "" : ",") +
+              std::string(library.strings + axis.name) + "=" +
+              std::to_string(coordinateOf(library, rank, a)) + "/" +
+              std::to_string(axis.size);
+  }
+  return name;
+}
+
+std::string zero_rt::describePiece(const Piece &piece) {
+  std::string text = "'" + piece.name + "' [" + std::to_string(piece.begin) +
+                     ", " + std::to_string(piece.end) + ")";
+  return piece.part.empty() ? text : text + " of part " + piece.part;
+}
+
+std::vector<OwnPiece> zero_rt::listHeldPieces(const Step &step) {
+  const zero_rt_library &library = *step.library;
+  std::vector<OwnPiece> pieces;
+  for (const StateEntry &entry : step.entries) {
+    OwnPiece piece;
+    piece.entry = pieces.size();
+    piece.name = nameValue(library, entry.parameter, entry.role);
+    piece.dtype = ZERO_RT_F64;
+    piece.begin = entry.begin;
+    piece.end = entry.end;
+    piece.elements = 1;
+    if (entry.parameter >= 0) {
+      const zero_rt_parameter_row &row = library.parameters[entry.parameter];
+      piece.part = namePart(library, partAxes(*step.whole, library, row.bucket),
+                            step.runtime->rank);
+      piece.dtype = int32_t(library.buffers[entry.buffer].dtype);
+      piece.elements = row.elements;
+    }
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+/// Whether a pipeline stage before that of this rank has |holds|.
+template <typename Holds>
+static bool isOnEarlierStage(const Step &step, Holds holds) {
+  const zero_rt_library &whole = *step.whole;
+  for (int64_t s = 0; s < whole.num_stages && whole.stages[s] != step.library;
+       ++s)
+    if (holds(*whole.stages[s]))
+      return true;
+  return false;
+}
+
+static bool writesScalar(const Step &step, const char *role) {
+  const zero_rt_library &library = *step.library;
+  int64_t all = (int64_t(1) << library.num_axes) - 1;
+  int64_t axes = all & ~step.whole->stage_axes;
+  int32_t rank = step.runtime->rank;
+  if (groupOf(library, axes, rank).front() != rank)
+    return false;
+  return !isOnEarlierStage(step, [&](const zero_rt_library &stage) {
+    for (int64_t s = 0; s < stage.num_states; ++s)
+      if (stage.states[s].bucket < 0 &&
+          std::string(stage.strings + stage.states[s].role) == role)
+        return true;
+    return false;
+  });
+}
+
+/// The elements of a bucket that this rank writes of |entry|.
+static Range findWritten(const Step &step, const StateEntry &entry) {
+  const zero_rt_library &library = *step.library;
+  int64_t bucket = library.parameters[entry.parameter].bucket;
+  int64_t owners = axesOf(library, library.buffers[entry.buffer].owners);
+  // A parameter that is tied over stages is the same on all of them, unless
+  // they have slices of it.
+  if (!(owners & step.whole->stage_axes) &&
+      isOnEarlierStage(step, [&](const zero_rt_library &stage) {
+        return stage.parameters[entry.parameter].bucket >= 0;
+      }))
+    return {};
+  int64_t all = (int64_t(1) << library.num_axes) - 1;
+  int64_t alike = all & ~owners & ~step.whole->stage_axes &
+                  ~axesOf(library, library.buckets[bucket].rows);
+  std::vector<int32_t> ranks = groupOf(library, alike, step.runtime->rank);
+  auto mine = std::find(ranks.begin(), ranks.end(), step.runtime->rank);
+  Range held = step.held(entry.buffer);
+  Range slice = ownedSlice(held.size(), int32_t(mine - ranks.begin()),
+                           int32_t(ranks.size()));
+  return {held.begin + slice.begin, held.begin + slice.end};
+}
+
+zero_rt_status zero_rt::listWrittenPieces(const Step &step,
+                                          std::vector<OwnPiece> &out) {
+  std::set<std::string> names;
+  std::vector<OwnPiece> held = listHeldPieces(step);
+  for (OwnPiece &piece : held) {
+    if (!names.insert(piece.name).second)
+      return fail(ZERO_RT_INVALID_ARGUMENT,
+                  "two values of the state have the name '%s' in a checkpoint; "
+                  "give the parameter or the parameter group another name",
+                  piece.name.c_str());
+    const StateEntry &entry = step.entries[piece.entry];
+    if (entry.parameter < 0) {
+      if (writesScalar(step, entry.role))
+        out.push_back(std::move(piece));
+      continue;
+    }
+    int64_t offset = step.library->parameters[entry.parameter].offset;
+    Range written = findWritten(step, entry);
+    Range cut = intersect({piece.begin, piece.end},
+                          {written.begin - offset, written.end - offset});
+    if (cut.empty())
+      continue;
+    piece.begin = cut.begin;
+    piece.end = cut.end;
+    out.push_back(std::move(piece));
+  }
+  return ZERO_RT_OK;
+}
+
+StateNames::StateNames(const Step &step) {
+  const zero_rt_library &whole = *step.whole;
+  auto add = [&](const zero_rt_library &library) {
+    std::vector<std::vector<const zero_rt_state_row *>> rows(
+        static_cast<size_t>(library.num_buckets));
+    for (int64_t s = 0; s < library.num_states; ++s) {
+      const zero_rt_state_row &row = library.states[s];
+      if (row.bucket < 0)
+        values[library.strings + row.role] = {ZERO_RT_F64, 1, 0};
+      else
+        rows[size_t(row.bucket)].push_back(&row);
+    }
+    for (int64_t p = 0; p < library.num_parameters; ++p) {
+      const zero_rt_parameter_row &parameter = library.parameters[p];
+      if (parameter.bucket < 0)
+        continue;
+      int64_t axes = partAxes(whole, library, parameter.bucket);
+      for (const zero_rt_state_row *row : rows[size_t(parameter.bucket)])
+        values[nameValue(library, p, library.strings + row->role)] = {
+            int32_t(library.buffers[row->index].dtype), parameter.elements,
+            axes};
+      std::set<std::string> &known = parts[axes];
+      if (known.empty())
+        for (int32_t rank = 0; rank < whole.ranks; ++rank)
+          known.insert(namePart(library, axes, rank));
+    }
+  };
+  add(whole);
+  for (int64_t s = 1; s < whole.num_stages; ++s)
+    add(*whole.stages[s]);
+  parts[0] = {""};
+}
+
+zero_rt_status StateNames::check(const Piece &piece) const {
+  auto found = values.find(piece.name);
+  if (found == values.end())
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "it has '%s', which this step does not have; load a checkpoint "
+                "of a step with the same parameters and the same optimizer",
+                piece.name.c_str());
+  const Value &value = found->second;
+  if (piece.dtype != value.dtype)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "'%s' has dtype %s, expected %s",
+                piece.name.c_str(), dtypeName(piece.dtype),
+                dtypeName(value.dtype));
+  const std::set<std::string> &known = parts.at(value.axes);
+  if (!known.count(piece.part))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'%s' has part '%s', and this step has part '%s'; load it with "
+                "the same sizes of the axes that divide this parameter",
+                piece.name.c_str(), piece.part.c_str(), known.begin()->c_str());
+  if (piece.elements != value.elements)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'%s' has %lld elements, expected %lld", piece.name.c_str(),
+                (long long)piece.elements, (long long)value.elements);
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,77 @@
+//===- layout.h - Which rank writes which state -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A checkpoint consists of pieces. A piece is an interval of the elements of
+// one parameter and role, so it does not depend on buckets, on the ZeRO stage
+// or on the number of ranks. Each element is in exactly one piece.
+//
+// If tensor or expert parallelism divides a parameter, each part is a value of
+// its own. The name of a part has the coordinates of its ranks over these axes,
+// and the sizes of the axes, such as "ep=1/4,tp=0/2". The name of the only part
+// of any other parameter is empty.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CHECKPOINT_LAYOUT_H
+#define ZERO_RT_CHECKPOINT_LAYOUT_H
+
+#include "core/step.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace zero_rt {
+
+/// A piece, apart from where its bytes are.
+struct Piece {
+  std::string name; // PARAMETER.ROLE, or the role of a scalar
+  std::string part;
+  int32_t dtype = 0;
+  int64_t begin = 0; // elements [begin, end) of |elements|
+  int64_t end = 0;
+  int64_t elements = 0;
+};
+
+/// A piece of which this rank has all elements, in an entry of its state.
+struct OwnPiece : Piece {
+  size_t entry = 0;
+};
+
+/// All elements that this rank has, one piece for each entry of its state.
+std::vector<OwnPiece> listHeldPieces(const Step &step);
+
+/// The pieces that this rank writes. Elements that several ranks have are
+/// divided over these ranks. Errors: invalid_argument (two values would have
+/// one name).
+zero_rt_status listWrittenPieces(const Step &step, std::vector<OwnPiece> &out);
+
+/// The state of all ranks by name.
+class StateNames {
+public:
+  explicit StateNames(const Step &step);
+  /// Checks that |piece| is of a value and a part that the step has. The
+  /// message names |piece|.
+  zero_rt_status check(const Piece &piece) const;
+
+private:
+  struct Value {
+    int32_t dtype;
+    int64_t elements;
+    int64_t axes; // over which it is divided into parts, as bits
+  };
+  std::unordered_map<std::string, Value> values;
+  std::map<int64_t, std::set<std::string>> parts; // by axes
+};
+
+/// "'fc1.weight.m' [0, 12)", and its part if it has one, for messages.
+std::string describePiece(const Piece &piece);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CHECKPOINT_LAYOUT_H

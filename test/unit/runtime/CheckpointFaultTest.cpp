@@ -1,0 +1,224 @@
+//===- CheckpointFaultTest.cpp - A save that is cut off -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each operation on files of a save fails in turn, or is the last one that a
+// process makes. The previous checkpoint or the new one is then in the folder.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Checkpoints.h"
+#include "Ranks.h"
+#include "TrainStep.h"
+#include "checkpoint/files.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace zero_rt;
+using namespace zero_rt::test;
+
+namespace {
+
+/// What happens at operation |at|, counted over all ranks from 0.
+enum class Fault { One, AllFromThere, Kill };
+
+std::atomic<int64_t> numOperations;
+std::atomic<int64_t> faultAt;
+std::atomic<Fault> faultKind;
+std::mutex logMutex;
+std::vector<std::string> operationLog;
+
+int injectFault(const char *operation, const std::string &path) {
+  int64_t number = numOperations++;
+  {
+    std::lock_guard<std::mutex> lock(logMutex);
+    operationLog.push_back(operation + (" " + path));
+  }
+  if (number < faultAt)
+    return 0;
+  if (faultKind == Fault::Kill)
+    raise(SIGKILL);
+  return number == faultAt || faultKind == Fault::AllFromThere ? ENOSPC : 0;
+}
+
+constexpr int64_t kNever = INT64_MAX;
+
+/// Lets operations fail until the end of the scope.
+class FaultScope {
+public:
+  explicit FaultScope(int64_t at, Fault kind = Fault::One) {
+    numOperations = 0;
+    operationLog.clear();
+    faultAt = at;
+    faultKind = kind;
+    fileFault = injectFault;
+  }
+  ~FaultScope() { fileFault = nullptr; }
+  FaultScope(const FaultScope &) = delete;
+  FaultScope &operator=(const FaultScope &) = delete;
+};
+
+/// The state that |folder| has: of seed |first| or |second|.
+void expectOneOf(const zero_rt_library &library, const std::string &folder,
+                 uint64_t first, uint64_t second) {
+  runSteps(library, [&](int32_t, zero_rt_step *step) {
+    int64_t number = -1;
+    expectOk(load(step, folder, &number));
+    EXPECT_TRUE(number == int64_t(first) || number == int64_t(second));
+    EXPECT_TRUE(hasState(step, uint64_t(number)));
+  });
+}
+
+/// The position of the only operation that begins with |text|, or of the last
+/// one.
+size_t findOperation(const std::string &text) {
+  for (size_t i = operationLog.size(); i-- > 0;)
+    if (operationLog[i].rfind(text, 0) == 0)
+      return i;
+  ADD_FAILURE() << text;
+  return 0;
+}
+
+} // namespace
+
+TEST(CheckpointFault, EachFailureLeavesOneThatLoads) {
+  for (Fault kind : {Fault::One, Fault::AllFromThere})
+    for (int64_t at = 0, failed = 1; failed; ++at) {
+      SCOPED_TRACE(at);
+      TemporaryFolder folder;
+      LibraryBuilder library = makeStateStep({2});
+      saveState(library.get(), folder.at(), 1, 1);
+      std::atomic<int64_t> failures{0};
+      runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
+        fillState(step, 2);
+        static std::unique_ptr<FaultScope> scope;
+        if (rank == 0)
+          scope = std::make_unique<FaultScope>(at, kind);
+        // Waits for the scope.
+        expectOk(callsOf(step).begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+        passAll(step, 0);
+        expectOk(applyStep(step, 0));
+        fillState(step, 2);
+        zero_rt_status status = save(step, folder.at(), 2);
+        failures += status != ZERO_RT_OK;
+        if (status)
+          EXPECT_NE(std::string(zero_rt_message()).find("save failed on rank"),
+                    std::string::npos);
+        // A later save of the same step works.
+        expectOk(callsOf(step).begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+        passAll(step, 0);
+        expectOk(applyStep(step, 0));
+        if (rank == 0)
+          scope.reset();
+        expectOk(callsOf(step).begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+        passAll(step, 0);
+        expectOk(applyStep(step, 0));
+      });
+      EXPECT_NE(failures, 1); // all ranks or none
+      expectOneOf(library.get(), folder.at(), 1, 2);
+      saveState(library.get(), folder.at(), 3, 3);
+      expectLoads(library.get(), folder.at(), 3, 3);
+      EXPECT_EQ(namesIn(folder.at()).size(), 2u);
+      failed = faultAt < numOperations;
+    }
+}
+
+// The first one in a folder leaves none or itself.
+TEST(CheckpointFault, TheFirstOneIsThereOrNot) {
+  for (int64_t at = 0, failed = 1; failed; ++at) {
+    TemporaryFolder folder;
+    LibraryBuilder library = makeStateStep({1});
+    runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+      fillState(step, 1);
+      FaultScope scope(at);
+      zero_rt_status saved = save(step, folder.at(), 1);
+      fillState(step, 2);
+      zero_rt_status loaded = load(step, folder.at());
+      EXPECT_TRUE(loaded || hasState(step, 1));
+      EXPECT_TRUE(saved || !loaded);
+    });
+    failed = at < numOperations;
+    saveState(library.get(), folder.at(), 3, 3);
+    expectLoads(library.get(), folder.at(), 3, 3);
+  }
+}
+
+TEST(CheckpointFault, TheMessageNamesRankFileAndReason) {
+  TemporaryFolder folder;
+  LibraryBuilder library = makeStateStep({3});
+  runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+    fileFault = [](const char *operation, const std::string &path) {
+      bool isIt = std::string(operation) == "write" &&
+                  path.find("rank-00002") != path.npos;
+      return isIt ? ENOSPC : 0;
+    };
+    expectStatus(ZERO_RT_INVALID_ARGUMENT, save(step, folder.at()),
+                 ("save failed on rank 2: cannot write '" +
+                  folder.at("save-1/rank-00002.safetensors") +
+                  "': No space left on device")
+                     .c_str());
+  });
+  fileFault = nullptr;
+  EXPECT_TRUE(namesIn(folder.at()).empty());
+}
+
+// What the disk has is never named before it is whole.
+TEST(CheckpointFault, FilesAreSyncedBeforeTheIndexNamesThem) {
+  TemporaryFolder folder;
+  LibraryBuilder library = makeStateStep({2});
+  saveState(library.get(), folder.at(), 1);
+  {
+    FaultScope scope(kNever);
+    saveState(library.get(), folder.at(), 2);
+  }
+  std::string next = folder.at("checkpoint.json.new");
+  size_t rename = findOperation("rename " + next);
+  for (const char *rank : {"0", "1"}) {
+    std::string file =
+        folder.at("save-2/rank-0000" + std::string(rank) + ".safetensors");
+    EXPECT_LT(findOperation("write " + file), findOperation("sync " + file));
+    EXPECT_LT(findOperation("sync " + file), rename);
+  }
+  EXPECT_LT(findOperation("write " + next), findOperation("sync " + next));
+  EXPECT_LT(findOperation("sync " + next), rename);
+  EXPECT_LT(findOperation("sync folder " + folder.at("save-2")), rename);
+  size_t synced = findOperation("sync folder " + folder.at());
+  EXPECT_LT(rename, synced);
+  EXPECT_LT(synced, findOperation("remove folder " + folder.at("save-1")));
+  auto removed = std::find_if(
+      operationLog.begin(), operationLog.end(),
+      [](const std::string &line) { return line.rfind("remove ", 0) == 0; });
+  EXPECT_LT(synced, size_t(removed - operationLog.begin()));
+}
+
+// The process is killed at each operation.
+TEST(CheckpointFault, AKilledProcessLeavesOneThatLoads) {
+  LibraryBuilder library = makeStateStep({1});
+  for (int64_t at = 0, killed = 1; killed; ++at) {
+    SCOPED_TRACE(at);
+    TemporaryFolder folder;
+    saveState(library.get(), folder.at(), 1, 1);
+    pid_t child = fork();
+    if (child == 0) {
+      FaultScope scope(at, Fault::Kill);
+      saveState(library.get(), folder.at(), 2, 2);
+      _exit(testing::Test::HasFailure());
+    }
+    ASSERT_GT(child, 0);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    killed = WIFSIGNALED(status);
+    EXPECT_TRUE(killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    expectOneOf(library.get(), folder.at(), 1, 2);
+    if (!killed)
+      expectLoads(library.get(), folder.at(), 2, 2);
+  }
+}
