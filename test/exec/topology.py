@@ -15,7 +15,8 @@ each mesh, ZeRO stage, offload and choice of axes to shard over:
          the mesh has one rank;
   exact  for gradients with exact sums, the bits do not depend on stage, offload and
          choice of axes;
-  hints  the bits stay the same if random backward passes are hinted as the last.
+  hints  the bits stay the same if random backward passes are hinted as the last;
+  saved  a checkpoint of any of them, loaded by the next one, leads to these bits.
 """
 
 import argparse
@@ -71,12 +72,12 @@ class Runner:
         self.folder = pathlib.Path(folder)
 
     def run(self, step, flags, against, gradients="random", arrivals="interleaved",
-            hints="unknown"):
+            hints="unknown", more=()):
         command = [
             self.bin / "zero-run", step, "--json", *flags, f"--against={against}",
             f"--accumulation={BACKWARDS}", f"--gradients={gradients}",
             "--bucket-bytes=2KiB", f"--arrivals={arrivals}", f"--hints={hints}",
-            f"--measure={hints != 'unknown'}",
+            f"--measure={hints != 'unknown'}", *more,
         ]
         done = subprocess.run(command, capture_output=True, text=True)
         try:
@@ -120,6 +121,9 @@ def main():
                         over = [f"--shard-over={axes}"] * bool(axes)
                         runs.append([f"--stage={stage}", f"--offload={offload}", *over])
             state = None
+            saved = pathlib.Path(folder) / f"checkpoint{number}"
+            runner.run(summed, runs[-1], "none", "exact",
+                       more=["--steps=2", f"--save={saved}"])
             for flags in runs:
                 what = f"{mesh} {' '.join(flags)}"
                 bound = runner.run(step, flags, "logical")
@@ -138,6 +142,14 @@ def main():
                 exact = runner.run(summed, flags, "none", "exact").get("state_hash")
                 state = state or exact
                 claim("exact", what, exact and exact == state, f"{exact} and {state}")
+                # Loads what the configuration before has saved, and goes on.
+                loads = [f"--load={saved}", f"--steps={STEPS - 2}"]
+                loaded = runner.run(summed, flags, "none", "exact", more=loads)
+                again = runner.run(summed, flags, "none", "exact",
+                                   more=["--steps=2", f"--save={saved}"])
+                claim("saved", what,
+                      again["equal"] and loaded.get("state_hash") == state,
+                      loaded.get("first_outside"))
                 # Backward passes that are said to be the last, and are or are not.
                 hinted = runner.run(summed, flags, "typed", "exact", "shuffled", "random")
                 claim("hints", what, hinted["equal"] and hinted["state_hash"] == state,

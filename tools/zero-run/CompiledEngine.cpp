@@ -49,6 +49,8 @@ public:
   FailureOr<std::vector<Number>>
   getState(StringRef role, const ParameterInfo &parameter) override;
   std::optional<zero_rt_counters> getCounters(int64_t rank) override;
+  LogicalResult save(StringRef folder, int64_t number) override;
+  FailureOr<int64_t> load(StringRef folder) override;
 
 private:
   /// Runs |work| on a thread per rank; false results leave a message.
@@ -438,6 +440,30 @@ std::optional<zero_rt_counters> CompiledEngine::getCounters(int64_t rank) {
     return std::nullopt;
   counters.bytes_copied_between_spaces -= ranks[rank].copiedByBinding;
   return counters;
+}
+
+//===----------------------------------------------------------------------===//
+// Checkpoints
+//===----------------------------------------------------------------------===//
+
+LogicalResult CompiledEngine::save(StringRef folder, int64_t number) {
+  std::string path = folder.str();
+  if (onEveryRank([&](int64_t, Rank &rank) {
+        return check(rank, zero_rt_step_save(rank.step, path.c_str(), number));
+      }))
+    return success();
+  return emitError(UnknownLoc::get(context)) << joinMessages();
+}
+
+FailureOr<int64_t> CompiledEngine::load(StringRef folder) {
+  std::string path = folder.str();
+  std::vector<int64_t> numbers(ranks.size());
+  if (onEveryRank([&](int64_t r, Rank &rank) {
+        return check(rank,
+                     zero_rt_step_load(rank.step, path.c_str(), &numbers[r]));
+      }))
+    return numbers[0];
+  return emitError(UnknownLoc::get(context)) << joinMessages();
 }
 
 std::unique_ptr<Engine> zero::createCompiledEngine(

@@ -98,6 +98,14 @@ public:
   /// State of |role| joined over its owners; empty if there is none.
   virtual mlir::FailureOr<std::vector<Number>>
   getState(llvm::StringRef role, const ParameterInfo &parameter) = 0;
+  /// Writes a checkpoint. Only compiled steps have some.
+  virtual mlir::LogicalResult save(llvm::StringRef folder, int64_t number) {
+    return mlir::failure();
+  }
+  /// Reads one, and the number that it was saved with.
+  virtual mlir::FailureOr<int64_t> load(llvm::StringRef folder) {
+    return mlir::failure();
+  }
 };
 
 /// Interprets |module|, at whatever phase it is.

@@ -75,6 +75,14 @@ static cl::opt<std::string>
                        "folder/rank-N.json;\ntools/scripts/trace.py makes one "
                        "file of all and says where the time goes"));
 static cl::opt<std::string>
+    saveFlag("save", cl::value_desc("folder"), cl::cat(category),
+             cl::desc("Save a checkpoint after the last step"));
+static cl::opt<std::string>
+    loadFlag("load", cl::value_desc("folder"), cl::cat(category),
+             cl::desc("Load a checkpoint first, and go on with the step after "
+                      "it; with\n--against=none, and with any --mesh and "
+                      "--stage"));
+static cl::opt<std::string>
     ordersFlag("orders", cl::value_desc("N"), cl::cat(category),
                cl::desc("Also run each step in N legal orders of streams, "
                         "with seeds 1 to N;\neach must give the bits of "
@@ -208,7 +216,9 @@ static LogicalResult readNumbers(RunOptions &options, std::string &message) {
                          ? "--ranks=" + ranksFlag.getValue()
                          : "--mesh=" + options.lower.mesh.getValue();
   if (stepsFlag.getNumOccurrences()) {
-    if (failed(readNumber(stepsFlag, 1, kMaxSteps, number, message)))
+    // Without a step a run converts a checkpoint.
+    int64_t least = loadFlag.getNumOccurrences() ? 0 : 1;
+    if (failed(readNumber(stepsFlag, least, kMaxSteps, number, message)))
       return failure();
     options.steps = number;
   }
@@ -249,6 +259,23 @@ static LogicalResult parseGpus(StringRef device, std::vector<int> &gpus) {
     gpus.push_back(gpu);
   }
   return success();
+}
+
+static LogicalResult readCheckpoints(RunOptions &options,
+                                     std::string &message) {
+  options.save = saveFlag;
+  options.load = loadFlag;
+  bool isUsed = !options.save.empty() || !options.load.empty();
+  if (isUsed && options.engine == EngineKind::interpreter)
+    message = "--save and --load are of a compiled step, and "
+              "--engine=interpreter interprets it; leave out one of them";
+  else if (!options.load.empty() && options.against != Against::none)
+    message = "--load needs --against=none: the reference begins with the "
+              "first step";
+  else if (!options.load.empty() && !options.gradientFile.empty())
+    message = "--load goes on with a later step, and the gradients of a file "
+              "begin with the first; leave out one of them";
+  return success(message.empty());
 }
 
 static LogicalResult readChoices(RunOptions &options, std::string &message) {
@@ -371,7 +398,8 @@ LogicalResult zero::parseOptions(Tool &tool, RunOptions &options) {
   std::string message;
   if (succeeded(settings.get(options.lower, message)) &&
       succeeded(readNumbers(options, message)) &&
-      succeeded(readChoices(options, message)))
+      succeeded(readChoices(options, message)) &&
+      succeeded(readCheckpoints(options, message)))
     return success();
   tool.errors.add(ExitCode::usage, message);
   return failure();

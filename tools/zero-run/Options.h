@@ -39,6 +39,8 @@ struct RunOptions {
   std::vector<double> inputs;
   int64_t threads = 1;
   std::string trace; // a folder; empty: none
+  /// Folders of checkpoints; empty: none.
+  std::string load, save;
   /// Orders of streams that the interpreter runs each step in; 0: none.
   int64_t orders = 0;
   std::vector<int> gpus; // that kernels run on; none: the processor

@@ -17,8 +17,9 @@ using namespace zero;
 
 void Run::tell(StringRef what, int64_t index, int64_t part) {
   constexpr int64_t kParts = 4;
-  progress.update(llvm::formatv("step {0} of {1}: {2}", index + 1, steps, what),
-                  index * kParts + part, steps * kParts);
+  int64_t done = index - first;
+  progress.update(llvm::formatv("step {0} of {1}: {2}", done + 1, steps, what),
+                  done * kParts + part, steps * kParts);
 }
 
 LogicalResult Run::run() {
@@ -28,11 +29,8 @@ LogicalResult Run::run() {
     return failure();
   }
   report.start();
-  for (int64_t i = 0; i < steps; ++i)
-    if (failed(runStep(i))) {
-      report.addStop("the run stopped in step " + llvm::Twine(i));
-      return failure();
-    }
+  if (failed(runSteps()))
+    return failure();
   for (int64_t rank = 0; rank < ranks; ++rank)
     if (std::optional<zero_rt_counters> counters = engine->getCounters(rank))
       report.counters.push_back(*counters);
@@ -40,6 +38,26 @@ LogicalResult Run::run() {
     return success();
   progress.update("hashing the state", 0, 0);
   return hashState();
+}
+
+LogicalResult Run::runSteps() {
+  if (!load.empty()) {
+    FailureOr<int64_t> number = engine->load(load);
+    if (failed(number)) {
+      report.addStop("the checkpoint cannot be loaded");
+      return failure();
+    }
+    first = *number;
+  }
+  for (int64_t i = first; i < first + steps; ++i)
+    if (failed(runStep(i))) {
+      report.addStop("the run stopped in step " + llvm::Twine(i));
+      return failure();
+    }
+  if (save.empty() || succeeded(engine->save(save, first + steps)))
+    return success();
+  report.addStop("the checkpoint cannot be saved");
+  return failure();
 }
 
 LogicalResult Run::bind() {

@@ -32,6 +32,9 @@ public:
   int64_t steps = 1;
   std::vector<int64_t> backwards; // of step i: [i % size]
   Hints hints = Hints::unknown;
+  /// Folders of checkpoints; empty: none. The first step follows the one after
+  /// which the loaded checkpoint was saved.
+  std::string load, save;
   bool measures = false;  // before each apply
   bool leavesOut = false; // gradients of optional parameters, at random
   std::vector<InputInfo> inputs;
@@ -46,6 +49,8 @@ public:
 
 private:
   mlir::LogicalResult bind();
+  /// The steps up to the end, with checkpoints.
+  mlir::LogicalResult runSteps();
   /// Success where the run can go on.
   mlir::LogicalResult runStep(int64_t index);
   std::vector<RankInputs> deliver(int64_t index);
@@ -68,6 +73,7 @@ private:
 
   Report &report;
   Progress &progress;
+  int64_t first = 0; // step
 };
 
 } // namespace zero

@@ -82,6 +82,8 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
   run.hints = options.hints;
   run.measures = options.measures;
   run.leavesOut = options.leavesOut;
+  run.load = options.load;
+  run.save = options.save;
   if (!options.gradientFile.empty()) {
     code = llvm::sys::fs::is_regular_file(options.gradientFile)
                ? ExitCode::failed
