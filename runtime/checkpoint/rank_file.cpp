@@ -142,7 +142,7 @@ static bool readTensorRow(const Json &value, int64_t data, int64_t bytes,
       offsets->items.size() != 2 || !shape->items[0].isCount(elements) ||
       !offsets->items[0].isCount(begin) || !offsets->items[1].isCount(end))
     return false;
-  piece.dtype = ZERO_RT_F16;
+  piece.dtype = 0;
   while (isDtype(piece.dtype) && formatDtype(piece.dtype) != *dtype)
     ++piece.dtype;
   piece.offset = data + begin;
