@@ -89,6 +89,8 @@ zero_rt_status OpenFile::finish() {
 
 zero_rt_status OpenFile::open(const std::string &name) {
   path = name;
+  if (isFaulty("open", path))
+    return refuse("open");
   // A pipe in place of a file must not block.
   descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;
@@ -102,6 +104,8 @@ zero_rt_status OpenFile::open(const std::string &name) {
 }
 
 zero_rt_status OpenFile::read(void *data, size_t bytes, int64_t offset) const {
+  if (isFaulty("read", path))
+    return refuse("read");
   auto *to = static_cast<char *>(data);
   size_t done = 0;
   while (done < bytes) {

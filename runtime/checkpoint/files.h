@@ -63,8 +63,8 @@ zero_rt_status listFolder(const std::string &path,
 /// |out| gets whether there is anything at |path|.
 zero_rt_status exists(const std::string &path, bool &out);
 
-/// For tests: called before each operation that changes files; if it returns an
-/// error number, the operation fails with it. Null: nothing fails.
+/// For tests: called before each operation but those that look for names. If it
+/// returns an error number, the operation fails with it. Null: nothing fails.
 extern int (*fileFault)(const char *operation, const std::string &path);
 
 } // namespace zero_rt

@@ -138,8 +138,9 @@ TEST(CheckpointFault, TheFirstOneIsThereOrNot) {
     LibraryBuilder library = makeStateStep({1});
     runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
       fillState(step, 1);
-      FaultScope scope(at);
+      auto scope = std::make_unique<FaultScope>(at);
       zero_rt_status saved = save(step, folder.at(), 1);
+      scope.reset();
       fillState(step, 2);
       zero_rt_status loaded = load(step, folder.at());
       EXPECT_TRUE(loaded || hasState(step, 1));
@@ -149,6 +150,39 @@ TEST(CheckpointFault, TheFirstOneIsThereOrNot) {
     saveState(library.get(), folder.at(), 3, 3);
     expectLoads(library.get(), folder.at(), 3, 3);
   }
+}
+
+// A load changes all state or none, or the step is poisoned.
+TEST(CheckpointFault, NoStepGoesOnWithHalfOfALoad) {
+  TemporaryFolder folder;
+  LibraryBuilder library = makeStateStep({2});
+  saveState(library.get(), folder.at(), 1);
+  std::atomic<int> loads{0}, poisoned{0}, unchanged{0};
+  for (int64_t at = 0; !loads; ++at) {
+    FaultScope scope(at);
+    runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+      fillState(step, 2);
+      if (!load(step, folder.at())) {
+        EXPECT_TRUE(hasState(step, 1));
+        ++loads;
+        return;
+      }
+      int64_t count = 0;
+      zero_rt_status status = callsOf(step).state_count(step, &count);
+      if (status) {
+        expectStatus(ZERO_RT_POISONED, status, "since: load failed: ");
+        ++poisoned;
+        return;
+      }
+      EXPECT_TRUE(hasState(step, 2));
+      ++unchanged;
+    });
+  }
+  EXPECT_EQ(loads, 2);
+  // All ranks get the same result.
+  EXPECT_EQ(poisoned % 2, 0);
+  EXPECT_GE(poisoned, 2);
+  EXPECT_GE(unchanged, 2);
 }
 
 TEST(CheckpointFault, TheMessageNamesRankFileAndReason) {

@@ -230,6 +230,25 @@ TEST_F(HostileCheckpoint, ElementsTwiceOrNeverAreRefused) {
   expectRefused("lacks elements of 'fc1.");
 }
 
+// A parameter that is in three files, without the second one.
+TEST_F(HostileCheckpoint, AGapIsFound) {
+  TemporaryFolder other;
+  saveState(makeStateStep({6}).get(), other.at(), 1);
+  index = other.at("checkpoint.json");
+  std::string text = readText(index);
+  size_t row = text.find("\n    {\"bytes\"", text.find("\n    {\"bytes\"") + 1);
+  text.erase(row, text.find("\n    {\"bytes\"", row + 1) - row);
+  seal(text);
+  auto rank = [&](int number) {
+    return other.at("save-1/rank-0000" + std::to_string(number) +
+                    ".safetensors");
+  };
+  for (int number = 1; number < 5; ++number)
+    std::filesystem::rename(rank(number + 1), rank(number));
+  expectDoesNotLoad(makeStateStep({1}).get(), other.at(),
+                    "lacks elements of 'fc1.weight.parameter' [4, 10)");
+}
+
 TEST_F(HostileCheckpoint, AHugeHeaderIsRefused) {
   std::string text = readText(first);
   for (uint64_t bytes : {uint64_t(text.size()), uint64_t(100'000'001),
