@@ -84,33 +84,30 @@ protected:
 
 } // namespace
 
-TEST_F(HostileCheckpoint, EveryByteIsGuarded) {
-  for (const std::string &path : {index, first, second}) {
-    const std::string text = readText(path);
-    for (size_t at = 0; at < text.size(); ++at) {
-      std::string damaged = text;
-      damaged[at] = char(damaged[at] ^ 0x10);
-      writeText(path, damaged);
-      expectRefused("load failed on rank");
-      if (HasFailure())
-        FAIL() << path << " byte " << at;
+TEST_F(HostileCheckpoint, EveryByteAndEveryLengthAreGuarded) {
+  runSteps(makeStateStep({1}).get(), [&](int32_t, zero_rt_step *step) {
+    fillState(step, 2);
+    for (const std::string &path : {index, first, second}) {
+      const std::string text = readText(path);
+      auto expect = [&](const std::string &damaged, size_t at) {
+        writeText(path, damaged);
+        expectStatus(ZERO_RT_INVALID_ARGUMENT, load(step, folder.at()),
+                     "load failed on rank 0: '");
+        ASSERT_FALSE(HasFailure()) << path << " byte " << at;
+      };
+      for (size_t at = 0; at < text.size() && !HasFailure(); ++at) {
+        std::string damaged = text;
+        damaged[at] = char(damaged[at] ^ 0x10);
+        expect(damaged, at);
+        expect(text.substr(0, at), at);
+      }
+      expect(text + " ", text.size());
+      writeText(path, text);
     }
-    writeText(path, text);
-  }
-  expectLoads(library.get(), folder.at(), 1);
-}
-
-TEST_F(HostileCheckpoint, EveryLengthIsGuarded) {
-  for (const std::string &path : {index, first, second}) {
-    const std::string text = readText(path);
-    for (size_t bytes = 0; bytes < text.size(); ++bytes) {
-      writeText(path, text.substr(0, bytes));
-      expectRefused(path == index ? "it " : "it is truncated");
-    }
-    writeText(path, text + " ");
-    expectRefused("load failed on rank");
-    writeText(path, text);
-  }
+    EXPECT_TRUE(hasState(step, 2));
+    expectOk(load(step, folder.at()));
+    EXPECT_TRUE(hasState(step, 1));
+  });
 }
 
 TEST_F(HostileCheckpoint, FilesAreNamed) {
