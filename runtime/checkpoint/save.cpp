@@ -12,88 +12,43 @@
 //===----------------------------------------------------------------------===//
 
 #include "checkpoint/agree.h"
-#include "checkpoint/index.h"
+#include "checkpoint/pending_save.h"
+#include "checkpoint/save_folder.h"
 #include "core/calls.h"
 #include "core/numeric.h"
 #include "core/protocol.h"
 #include "core/state_entries.h"
 
 #include <algorithm>
+#include <exception>
 
 using namespace zero_rt;
 
-/// Chooses the number of the next save in |folder|, and creates its folder.
-static zero_rt_status openSave(const std::string &folder, int64_t &outSave) {
-  bool isThere = false;
-  ZERO_RT_TRY(exists(folder, isThere));
-  ZERO_RT_TRY(makeFolder(folder, /*mayExist=*/true));
-  if (!isThere)
-    ZERO_RT_TRY(syncFolder(folder + "/.."));
-  ZERO_RT_TRY(exists(pathOfIndex(folder), isThere));
-  if (isThere) {
-    CheckpointIndex previous;
-    std::string checksum;
-    if (zero_rt_status status = readIndex(folder, previous, checksum))
-      return fail(status, "%s; remove the folder, or save to another one",
-                  lastMessage());
-    outSave = previous.save;
-  }
-  // There may also be folders of saves that were cut off.
-  std::vector<std::string> names;
-  ZERO_RT_TRY(listFolder(folder, names));
-  for (const std::string &name : names)
-    outSave = std::max(outSave, readSaveName(name));
-  ++outSave;
-  ZERO_RT_TRY(makeFolder(pathOfSave(folder, outSave), /*mayExist=*/false));
-  return syncFolder(folder);
+static zero_rt_status requireSavable(const Step &step, const char *call,
+                                     const char *folder, int64_t number) {
+  if (!folder || !*folder)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "folder is %s",
+                folder ? "empty" : "null");
+  if (number < 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "number is %lld, expected at least 0",
+                (long long)number);
+  if (step.pendingSave)
+    return fail(ZERO_RT_PROTOCOL,
+                "the save to '%s' has not ended; call save_end first",
+                step.pendingSave->folder.c_str());
+  ZERO_RT_TRY(requireIdle(step, call));
+  ZERO_RT_TRY(requireWhole(step, call));
+  return step.device().finish();
 }
 
-/// Removes the folder of |save|, which is no part of a checkpoint.
-static zero_rt_status removeSave(const std::string &folder, int64_t save) {
-  std::string path = pathOfSave(folder, save);
-  std::vector<std::string> names;
-  ZERO_RT_TRY(listFolder(path, names));
-  for (const std::string &name : names)
-    if (name != "." && name != "..")
-      ZERO_RT_TRY(removeFile(path + "/" + name));
-  return removeFolder(path);
-}
-
-/// Removes the folders of all saves but |kept|. If that fails, a later save
-/// tries again.
-static void removeOtherSaves(const std::string &folder, int64_t kept) {
-  std::vector<std::string> names;
-  if (listFolder(folder, names))
-    return;
-  for (const std::string &name : names) {
-    int64_t save = readSaveName(name);
-    if (save && save != kept)
-      (void)removeSave(folder, save);
-  }
-}
-
-/// Writes the file of this rank.
-static zero_rt_status writeOwnFile(Step &step, const std::string &folder,
-                                   int64_t save, FileDigest &digest) {
-  std::vector<OwnPiece> pieces;
-  ZERO_RT_TRY(listWrittenPieces(step, pieces));
-  auto read = [&](const OwnPiece &piece, int64_t offset, int64_t bytes,
-                  void *out) -> zero_rt_status {
-    const StateEntry &entry = step.entries[piece.entry];
-    void *memory = nullptr;
-    ZERO_RT_TRY(dataOf(step, entry, &memory));
-    offset += (piece.begin - entry.begin) * elementSize(piece.dtype);
-    ZERO_RT_TRY(
-        step.device().copy(out, static_cast<char *>(memory) + offset, bytes));
-    return step.device().finish();
-  };
-  ZERO_RT_TRY(writeRankFile(pathOfRank(folder, save, step.runtime->rank),
-                            std::move(pieces), read, digest));
-  return syncFolder(pathOfSave(folder, save));
-}
-
-/// Reads the scalars that this rank has.
-static zero_rt_status readScalars(Step &step, CheckpointIndex &index) {
+/// What the index says about |step|.
+static zero_rt_status describeStep(Step &step, CheckpointIndex &index) {
+  const zero_rt_library &library = *step.whole;
+  index.planHash = library.plan_hash;
+  index.step = library.name;
+  for (int64_t a = 0; a < library.num_axes; ++a)
+    index.mesh.emplace_back(step.text(library.axes[a].name),
+                            library.axes[a].size);
   double value = 0;
   for (size_t e = 0; e < step.entries.size(); ++e)
     if (step.entries[e].parameter < 0) {
@@ -103,98 +58,163 @@ static zero_rt_status readScalars(Step &step, CheckpointIndex &index) {
   return calls::loss_scale(&step, &index.lossScale);
 }
 
-/// Makes the files that |reports| describe the checkpoint in |folder|.
-static zero_rt_status replaceIndex(Step &step, const std::string &folder,
-                                   const std::vector<PhaseReport> &reports) {
-  const zero_rt_library &library = *step.whole;
-  CheckpointIndex index;
-  index.save = reports[0].save;
-  index.number = reports[0].number;
-  index.planHash = library.plan_hash;
-  index.step = library.name;
-  for (int64_t a = 0; a < library.num_axes; ++a)
-    index.mesh.emplace_back(step.text(library.axes[a].name),
-                            library.axes[a].size);
-  ZERO_RT_TRY(readScalars(step, index));
-  for (const PhaseReport &report : reports)
-    index.files.push_back({report.bytes, report.checksum});
-  std::string text = formatIndex(index);
-  std::string path = pathOfIndex(folder), next = path + ".new";
-  bool isLeft = false; // by a save that was cut off
-  ZERO_RT_TRY(exists(next, isLeft));
-  if (isLeft)
-    ZERO_RT_TRY(removeFile(next));
-  OpenFile file;
-  ZERO_RT_TRY(file.create(next));
-  ZERO_RT_TRY(file.write(text.data(), text.size(), 0));
-  ZERO_RT_TRY(file.finish());
-  return renameFile(next, path);
-}
-
-static zero_rt_status requireSavable(const Step &step, const char *folder) {
-  if (!folder || !*folder)
-    return fail(ZERO_RT_INVALID_ARGUMENT, "folder is %s",
-                folder ? "empty" : "null");
-  ZERO_RT_TRY(requireIdle(step, "save"));
-  ZERO_RT_TRY(requireWhole(step, "save"));
+/// Reads |bytes| bytes of |piece| from the state, from byte |offset| on.
+static zero_rt_status readState(Step &step, const OwnPiece &piece,
+                                int64_t offset, int64_t bytes, void *out) {
+  const StateEntry &entry = step.entries[piece.entry];
+  void *memory = nullptr;
+  ZERO_RT_TRY(dataOf(step, entry, &memory));
+  offset += (piece.begin - entry.begin) * elementSize(piece.dtype);
+  ZERO_RT_TRY(
+      step.device().copy(out, static_cast<char *>(memory) + offset, bytes));
   return step.device().finish();
 }
 
-zero_rt_status calls::save(Step *step, const char *folder, int64_t number) {
-  bool isFirst = step->runtime->rank == 0;
-  std::vector<PhaseReport> reports;
-  ZERO_RT_TRY(agree(
-      *step, "save",
-      [&](PhaseReport &mine) -> zero_rt_status {
-        ZERO_RT_TRY(requireSavable(*step, folder));
-        mine.number = number;
-        if (number < 0)
-          return fail(ZERO_RT_INVALID_ARGUMENT,
-                      "number is %lld, expected at least 0", (long long)number);
-        return isFirst ? openSave(folder, mine.save) : ZERO_RT_OK;
-      },
-      reports));
-  int64_t save = reports[0].save;
+static zero_rt_status copyPieces(Step &step, PendingSave &save) {
+  save.copies.resize(step.entries.size());
+  for (const OwnPiece &piece : save.pieces) {
+    int64_t bytes = (piece.end - piece.begin) * elementSize(piece.dtype);
+    std::vector<char> &copy = save.copies[piece.entry];
+    copy.resize(size_t(bytes));
+    ZERO_RT_TRY(readState(step, piece, 0, bytes, copy.data()));
+  }
+  return ZERO_RT_OK;
+}
 
+/// The ranks agree on a save, and on its folder. |isCopied|: also copies the
+/// state.
+static zero_rt_status beginSave(Step &step, const char *call,
+                                const char *folder, int64_t number,
+                                bool isCopied,
+                                std::unique_ptr<PendingSave> &out) {
+  std::vector<PhaseReport> reports;
+  bool isFirst = step.runtime->rank == 0;
+  auto prepare = [&](PhaseReport &mine) -> zero_rt_status {
+    ZERO_RT_TRY(requireSavable(step, call, folder, number));
+    out = std::make_unique<PendingSave>();
+    out->folder = folder;
+    out->index.number = mine.number = number;
+    ZERO_RT_TRY(describeStep(step, out->index));
+    ZERO_RT_TRY(listWrittenPieces(step, out->pieces));
+    if (isCopied)
+      ZERO_RT_TRY(copyPieces(step, *out));
+    if (isFirst)
+      ZERO_RT_TRY(openSave(folder, out->index.save));
+    mine.save = out->index.save;
+    return ZERO_RT_OK;
+  };
+  zero_rt_status status = agree(step, call, prepare, reports);
+  for (size_t r = 1; !status && r < reports.size(); ++r)
+    if (reports[r].number != reports[0].number)
+      status =
+          fail(ZERO_RT_MISMATCH,
+               "%s: rank %zu saves number %lld, rank 0 number %lld", call, r,
+               (long long)reports[r].number, (long long)reports[0].number);
+  if (!status) {
+    out->index.save = reports[0].save;
+    return ZERO_RT_OK;
+  }
+  std::string message = lastMessage();
+  if (isFirst && out && out->index.save)
+    (void)removeSave(folder, out->index.save);
+  out.reset();
+  return fail(status, "%s", message.c_str());
+}
+
+/// Writes the file of |rank|, and keeps the result.
+static void writeOwnFile(PendingSave &save, int32_t rank,
+                         const PieceReader &read) {
+  save.status = guarded("save", [&] {
+    ZERO_RT_TRY(writeRankFile(pathOfRank(save.folder, save.index.save, rank),
+                              save.pieces, read, save.digest));
+    return syncFolder(pathOfSave(save.folder, save.index.save));
+  });
+  if (save.status)
+    save.message = lastMessage();
+}
+
+/// Makes the files of all ranks the checkpoint, if all of them are written.
+static zero_rt_status endSave(Step &step, const char *call,
+                              std::unique_ptr<PendingSave> save) {
+  std::vector<PhaseReport> reports;
   zero_rt_status status = agree(
-      *step, "save",
+      step, call,
       [&](PhaseReport &mine) -> zero_rt_status {
-        for (size_t r = 1; r < reports.size(); ++r)
-          if (reports[r].number != reports[0].number)
-            return fail(ZERO_RT_MISMATCH,
-                        "rank %zu saves number %lld, rank 0 number %lld", r,
-                        (long long)reports[r].number,
-                        (long long)reports[0].number);
-        FileDigest digest;
-        ZERO_RT_TRY(writeOwnFile(*step, folder, save, digest));
-        mine.save = save;
-        mine.number = number;
-        mine.bytes = digest.bytes;
-        mine.setChecksum(digest.checksum);
+        if (!save)
+          return fail(ZERO_RT_PROTOCOL,
+                      "no save has begun; call save_begin first");
+        if (save->writer.joinable())
+          save->writer.join();
+        ZERO_RT_TRY(requireIdle(step, call));
+        if (save->status)
+          return fail(save->status, "%s", save->message.c_str());
+        mine.bytes = save->digest.bytes;
+        mine.setChecksum(save->digest.checksum);
         return ZERO_RT_OK;
       },
       reports);
 
+  bool isFirst = step.runtime->rank == 0;
   bool isReplaced = false;
+  auto replace = [&](PhaseReport &) -> zero_rt_status {
+    if (!isFirst)
+      return ZERO_RT_OK;
+    for (const PhaseReport &report : reports)
+      save->index.files.push_back({report.bytes, report.checksum});
+    ZERO_RT_TRY(replaceIndex(save->folder, save->index));
+    isReplaced = true;
+    return syncFolder(save->folder);
+  };
   if (!status)
-    status = agree(
-        *step, "save",
-        [&](PhaseReport &) -> zero_rt_status {
-          if (!isFirst)
-            return ZERO_RT_OK;
-          ZERO_RT_TRY(replaceIndex(*step, folder, reports));
-          isReplaced = true;
-          return syncFolder(folder);
-        },
-        reports);
-  if (isFirst && !step->poisonedBy[0]) {
-    std::string message = lastMessage();
-    if (!status)
-      removeOtherSaves(folder, save);
-    else if (!isReplaced)
-      (void)removeSave(folder, save);
-    if (status)
-      return fail(status, "%s", message.c_str());
+    status = agree(step, call, replace, reports);
+  // If the ranks could not agree, some may still write.
+  if (!isFirst || !save || step.poisonedBy[0])
+    return status;
+  std::string message = lastMessage();
+  if (!status)
+    removeOtherSaves(save->folder, save->index.save);
+  else if (!isReplaced)
+    (void)removeSave(save->folder, save->index.save);
+  return status ? fail(status, "%s", message.c_str()) : ZERO_RT_OK;
+}
+
+zero_rt_status calls::save(Step *step, const char *folder, int64_t number) {
+  std::unique_ptr<PendingSave> save;
+  ZERO_RT_TRY(
+      beginSave(*step, "save", folder, number, /*isCopied=*/false, save));
+  writeOwnFile(
+      *save, step->runtime->rank,
+      [&](const OwnPiece &piece, int64_t offset, int64_t bytes, void *out) {
+        return readState(*step, piece, offset, bytes, out);
+      });
+  return endSave(*step, "save", std::move(save));
+}
+
+zero_rt_status calls::save_begin(Step *step, const char *folder,
+                                 int64_t number) {
+  std::unique_ptr<PendingSave> save;
+  ZERO_RT_TRY(
+      beginSave(*step, "save_begin", folder, number, /*isCopied=*/true, save));
+  PendingSave &pending = *save;
+  int32_t rank = step->runtime->rank;
+  auto read = [&pending](const OwnPiece &piece, int64_t offset, int64_t bytes,
+                         void *out) {
+    std::copy_n(pending.copies[piece.entry].data() + offset, bytes,
+                static_cast<char *>(out));
+    return ZERO_RT_OK;
+  };
+  step->pendingSave = std::move(save);
+  // From here on a failure is one of save_end, for which all ranks wait.
+  try {
+    pending.writer = std::thread(
+        [&pending, rank, read] { writeOwnFile(pending, rank, read); });
+  } catch (const std::exception &error) {
+    pending.status = ZERO_RT_OUT_OF_MEMORY;
+    pending.message = std::string("cannot start a thread: ") + error.what();
   }
-  return status;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::save_end(Step *step) {
+  return endSave(*step, "save_end", std::move(step->pendingSave));
 }

@@ -6,6 +6,7 @@
 
 #include "core/step.h"
 
+#include "checkpoint/pending_save.h"
 #include "core/calls.h"
 #include "core/numeric.h"
 #include "core/stages.h"

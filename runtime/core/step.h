@@ -92,6 +92,8 @@ struct Committed {
   double *slots = nullptr;         // a copy on the host
 };
 
+struct PendingSave;
+
 struct Step {
   Step(Runtime &runtime, std::unique_ptr<const KnownLibrary> known);
   ~Step();
@@ -133,6 +135,8 @@ struct Step {
   NonfiniteGradients nonfinite; // empty unless find_nonfinite is set
   std::vector<double> inputs;   // of the last measure or apply
   Committed last;
+
+  std::unique_ptr<PendingSave> pendingSave; // between save_begin and save_end
 
   std::unique_ptr<Program> program;
   std::vector<void *> operands; // scratch of `launch`

@@ -114,6 +114,9 @@ FORWARD(state_write,
         step, entry, data, bytes)
 FORWARD(save, (zero_rt_step * step, const char *folder, int64_t number), step,
         folder, number)
+FORWARD(save_begin, (zero_rt_step * step, const char *folder, int64_t number),
+        step, folder, number)
+FORWARD(save_end, (zero_rt_step * step), step)
 FORWARD(load, (zero_rt_step * step, const char *folder, int64_t *out_number),
         step, folder, out_number)
 FORWARD(find_activation,

@@ -348,6 +348,18 @@ zero_rt_status zero_rt_step_state_write(zero_rt_step *step, int64_t entry,
 /// protocol.
 zero_rt_status zero_rt_step_save(zero_rt_step *step, const char *folder,
                                  int64_t number);
+/// As save, and lets training go on while the files are written: copies the
+/// state of this rank to memory of the host, which counters do not count, and
+/// starts a thread that writes the copies. save_end makes them the checkpoint.
+/// Until then the folder has the previous one, and the step takes no other
+/// save. A step that is destroyed before save_end drops the save. Since
+/// version 16. Errors: as save.
+zero_rt_status zero_rt_step_save_begin(zero_rt_step *step, const char *folder,
+                                       int64_t number);
+/// Waits until the files of save_begin are on the disk, and replaces the
+/// previous checkpoint. Collective, and only between steps. An error drops the
+/// save. Since version 16. Errors: as save; also protocol (no save has begun).
+zero_rt_status zero_rt_step_save_end(zero_rt_step *step);
 /// Reads all state from a checkpoint that save has written, with any number of
 /// ranks, any ZeRO stage, any buckets and any pipeline stages. Parameters,
 /// dtypes, optimizer and parameter groups must be the same, and so must be the
