@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 using namespace zero_rt;
 
@@ -115,6 +116,19 @@ static zero_rt_status readFields(const Json &root, CheckpointIndex &out) {
                 (long long)version, (long long)indexVersion);
   ZERO_RT_TRY(count("save", 1, out.save));
   ZERO_RT_TRY(count("number", 0, out.number));
+  const std::string *step = root.findText("step");
+  const std::string *hash = root.findText("plan_hash");
+  const Json *mesh = root.find("mesh");
+  if (!step || !hash || !mesh)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "it must have 'step', 'plan_hash' and 'mesh'");
+  out.step = *step;
+  out.planHash = std::strtoull(hash->c_str(), nullptr, 16);
+  for (const auto &[axis, size] : mesh->members) {
+    out.mesh.emplace_back(axis, 0);
+    if (!size.isCount(out.mesh.back().second))
+      return fail(ZERO_RT_INVALID_ARGUMENT, "'mesh' must have sizes of axes");
+  }
   const Json *files = root.find("files");
   if (!files || files->items.empty() || files->items.size() > size_t(mostRanks))
     return fail(ZERO_RT_INVALID_ARGUMENT, "'files' must list a file for each "

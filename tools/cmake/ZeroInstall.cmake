@@ -22,7 +22,7 @@ function(zero_install)
   # Headers of the compiler have a folder of their own: dialect/ and passes/ are names
   # that another project may have, too.
   set(headers ${CMAKE_INSTALL_INCLUDEDIR}/zero-opt)
-  set(tools zero-compile zero-lsp-server zero-opt zero-prove zero-reduce zero-run
+  set(tools zero-ckpt zero-compile zero-lsp-server zero-opt zero-prove zero-reduce zero-run
     zero-translate)
   set(libraries zero_compiler zero_rt)
   if(TARGET zero_rt_mpi)

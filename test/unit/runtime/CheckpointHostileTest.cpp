@@ -8,7 +8,9 @@
 #include "Ranks.h"
 #include "TrainStep.h"
 #include "checkpoint/checksum.h"
+#include "checkpoint/inspect.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
@@ -29,6 +31,21 @@ protected:
   void expectRefused(const std::string &text,
                      zero_rt_status status = ZERO_RT_INVALID_ARGUMENT) {
     expectDoesNotLoad(library.get(), folder.at(), text, status);
+  }
+
+  /// Expects that the checkpoint at |path| has the errors |texts| without a
+  /// step.
+  static void expectInspected(const std::string &path,
+                              const std::vector<const char *> &texts) {
+    std::vector<std::string> errors;
+    inspectCheckpoint(path, /*readsData=*/true, errors);
+    for (const char *text : texts)
+      EXPECT_TRUE(std::any_of(errors.begin(), errors.end(),
+                              [&](const std::string &error) {
+                                return error.find(text) != error.npos;
+                              }))
+          << text << " is none of " << testing::PrintToString(errors);
+    EXPECT_EQ(errors.empty(), texts.empty());
   }
 
   /// Gives the index the right checksum.
@@ -122,6 +139,10 @@ TEST_F(HostileCheckpoint, FilesAreNamed) {
                 "': the data of 'extra.parameter' [0, 5) has checksum");
 }
 
+TEST_F(HostileCheckpoint, AWholeOneHasNoErrors) {
+  expectInspected(folder.at(), {});
+}
+
 TEST_F(HostileCheckpoint, SwappedFilesAreRefused) {
   std::filesystem::rename(first, first + "x");
   std::filesystem::rename(second, first);
@@ -135,6 +156,7 @@ TEST_F(HostileCheckpoint, AFileOfAnotherSaveIsRefused) {
   std::filesystem::copy_file(other.at("save-1/rank-00001.safetensors"), second,
                              std::filesystem::copy_options::overwrite_existing);
   expectRefused(second + "': its header has checksum");
+  expectInspected(folder.at(), {"': its header has checksum"});
 }
 
 TEST_F(HostileCheckpoint, AFileThatIsMissingIsNamed) {
@@ -221,10 +243,15 @@ TEST_F(HostileCheckpoint, ElementsTwiceOrNeverAreRefused) {
   seal(twice);
   expectRefused(
       "both have elements of 'fc1.weight.parameter' before element 10");
+  expectInspected(folder.at(),
+                  {"the elements of 'steps' [0, 1) before 1 are in two files"});
   std::string less = text;
   less.erase(next - 1, text.find("\n  ],") - next + 1);
   seal(less);
   expectRefused("lacks elements of 'fc1.");
+  expectInspected(
+      folder.at(),
+      {"elements 1 to 3 behind 'fc1.bias.master' [0, 1) are in no file"});
 }
 
 // A parameter that is in three files, without the second one.
@@ -244,6 +271,8 @@ TEST_F(HostileCheckpoint, AGapIsFound) {
     std::filesystem::rename(rank(number + 1), rank(number));
   expectDoesNotLoad(makeStateStep({1}).get(), other.at(),
                     "lacks elements of 'fc1.weight.parameter' [4, 10)");
+  expectInspected(other.at(), {"elements 4 to 8 before 'fc1.weight.master' "
+                               "[8, 10) are in no file"});
 }
 
 TEST_F(HostileCheckpoint, AHugeHeaderIsRefused) {
@@ -302,6 +331,12 @@ TEST_F(HostileCheckpoint, AWrongHeaderIsRefused) {
     writeText(index, oldIndex);
     writeText(first, oldFirst);
   }
+  editHeader("\"fc1.weight.master\":\"0 10 10",
+             "\"fc1.weight.master\":\"0 10 12");
+  expectInspected(folder.at(),
+                  {"elements 10 to 12 behind 'fc1.weight.master'"});
+  writeText(index, oldIndex);
+  writeText(first, oldFirst);
   putHeader(header(), data() + "more");
   expectRefused("bytes, expected ");
   writeText(first, oldFirst);

@@ -1,0 +1,125 @@
+//===- inspect.cpp - What is in a checkpoint ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "checkpoint/inspect.h"
+
+#include "checkpoint/index.h"
+#include "core/numeric.h"
+
+#include <algorithm>
+
+using namespace zero_rt;
+
+namespace {
+
+class Inspector {
+public:
+  Inspector(const std::string &folder, bool readsData,
+            std::vector<std::string> &errors)
+      : folder(folder), readsData(readsData), errors(errors) {}
+
+  zero_rt_status inspect(CheckpointSummary &summary) {
+    CheckpointIndex index;
+    std::string checksum;
+    ZERO_RT_TRY(readIndex(folder, index, checksum));
+    summary.save = index.save;
+    summary.number = index.number;
+    summary.step = index.step;
+    summary.planHash = index.planHash;
+    summary.mesh = index.mesh;
+    summary.files = int64_t(index.files.size());
+    for (size_t f = 0; f < index.files.size(); ++f) {
+      summary.bytes += index.files[f].bytes;
+      keep(
+          readFile(pathOfRank(folder, index.save, int64_t(f)), index.files[f]));
+    }
+    for (const auto &[key, pieces] : byValue)
+      keep(joinPieces(key, pieces, summary));
+    return ZERO_RT_OK;
+  }
+
+  /// Adds a failure to the errors.
+  void keep(zero_rt_status status) {
+    if (status)
+      errors.emplace_back(lastMessage());
+  }
+
+private:
+  using Key = std::pair<std::string, std::string>; // name and part
+
+  zero_rt_status readFile(const std::string &path, const FileDigest &digest) {
+    std::vector<StoredPiece> pieces;
+    ZERO_RT_TRY(readRankFile(path, digest, pieces));
+    OpenFile file;
+    ZERO_RT_TRY(file.open(path));
+    std::vector<char> data;
+    for (StoredPiece &piece : pieces) {
+      Key key(piece.name, piece.part);
+      bool isScalar = piece.dtype == ZERO_RT_F64 && piece.elements == 1;
+      if (readsData || isScalar) {
+        zero_rt_status status = readPiece(path, file, piece, data);
+        keep(status);
+        if (!status && isScalar)
+          std::memcpy(&scalars[key], data.data(), sizeof(double));
+      }
+      byValue[key].push_back(std::move(piece));
+    }
+    return ZERO_RT_OK;
+  }
+
+  /// Checks that |pieces| have each element of their value once.
+  zero_rt_status joinPieces(const Key &key, std::vector<StoredPiece> pieces,
+                            CheckpointSummary &summary) {
+    std::sort(pieces.begin(), pieces.end(),
+              [](const StoredPiece &a, const StoredPiece &b) {
+                return a.begin < b.begin;
+              });
+    const StoredPiece &first = pieces[0];
+    summary.values.push_back({key.first, key.second, dtypeName(first.dtype),
+                              first.elements, scalars[key]});
+    int64_t end = 0;
+    for (const StoredPiece &piece : pieces) {
+      if (piece.dtype != first.dtype || piece.elements != first.elements)
+        return fail(ZERO_RT_INVALID_ARGUMENT,
+                    "%s has another dtype or number of elements than %s",
+                    describePiece(piece).c_str(), describePiece(first).c_str());
+      if (piece.begin < end)
+        return fail(ZERO_RT_INVALID_ARGUMENT,
+                    "the elements of %s before %lld are in two files",
+                    describePiece(piece).c_str(), (long long)end);
+      if (piece.begin > end)
+        return fail(ZERO_RT_INVALID_ARGUMENT,
+                    "elements %lld to %lld before %s are in no file",
+                    (long long)end, (long long)piece.begin,
+                    describePiece(piece).c_str());
+      end = piece.end;
+    }
+    if (end == first.elements)
+      return ZERO_RT_OK;
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "elements %lld to %lld behind %s are in no file",
+                (long long)end, (long long)first.elements,
+                describePiece(pieces.back()).c_str());
+  }
+
+  const std::string &folder;
+  bool readsData;
+  std::vector<std::string> &errors;
+  std::map<Key, std::vector<StoredPiece>> byValue;
+  std::map<Key, double> scalars;
+};
+
+} // namespace
+
+CheckpointSummary zero_rt::inspectCheckpoint(const std::string &folder,
+                                             bool readsData,
+                                             std::vector<std::string> &errors) {
+  CheckpointSummary summary;
+  Inspector inspector(folder, readsData, errors);
+  inspector.keep(
+      guarded("inspect", [&] { return inspector.inspect(summary); }));
+  return summary;
+}
