@@ -4,10 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Checkpoints.h"
 #include "Ranks.h"
+#include "SealedCheckpoint.h"
 #include "TrainStep.h"
-#include "checkpoint/checksum.h"
 #include "checkpoint/inspect.h"
 
 #include <algorithm>
@@ -19,15 +18,8 @@ using namespace zero_rt::test;
 
 namespace {
 
-class HostileCheckpoint : public testing::Test {
+class HostileCheckpoint : public testing::Test, protected SealedCheckpoint {
 protected:
-  HostileCheckpoint() : library(makeStateStep({2})) {
-    saveState(library.get(), folder.at(), 1);
-    index = folder.at("checkpoint.json");
-    first = folder.at("save-1/rank-00000.safetensors");
-    second = folder.at("save-1/rank-00001.safetensors");
-  }
-
   void expectRefused(const std::string &text,
                      zero_rt_status status = ZERO_RT_INVALID_ARGUMENT) {
     expectDoesNotLoad(library.get(), folder.at(), text, status);
@@ -48,55 +40,13 @@ protected:
     EXPECT_EQ(errors.empty(), texts.empty());
   }
 
-  /// Gives the index the right checksum.
-  void seal(std::string text) {
-    text.resize(text.rfind("  \"checksum\": \""));
-    writeText(index,
-              text + "  \"checksum\": \"" + Checksum::of(text) + "\"\n}\n");
-  }
   void editIndex(const std::string &from, const std::string &to) {
     seal(replaced(readText(index), from, to));
   }
 
-  /// Puts |header| before the data of the first file, and lets the index say
-  /// so.
-  void putHeader(const std::string &header, const std::string &data) {
-    std::string old = readText(first);
-    std::string length(8, '\0');
-    uint64_t bytes = header.size();
-    memcpy(length.data(), &bytes, 8);
-    uint64_t oldBytes = 0;
-    memcpy(&oldBytes, old.data(), 8);
-    std::string text = readText(index);
-    text = replaced(text, Checksum::of(old.substr(0, 8 + oldBytes)),
-                    Checksum::of(length + header));
-    text = replaced(text, "\"bytes\": " + std::to_string(old.size()),
-                    "\"bytes\": " +
-                        std::to_string(8 + header.size() + data.size()));
-    writeText(first, length + header + data);
-    seal(text);
-  }
-  std::string header() {
-    std::string text = readText(first);
-    uint64_t bytes = 0;
-    memcpy(&bytes, text.data(), 8);
-    return text.substr(8, bytes);
-  }
-  std::string data() { return readText(first).substr(8 + header().size()); }
   void editHeader(const std::string &from, const std::string &to) {
     putHeader(replaced(header(), from, to), data());
   }
-
-  static std::string replaced(std::string text, const std::string &from,
-                              const std::string &to) {
-    size_t at = text.find(from);
-    EXPECT_NE(at, text.npos) << from << " is not in " << text;
-    return at == text.npos ? text : text.replace(at, from.size(), to);
-  }
-
-  TemporaryFolder folder;
-  LibraryBuilder library;
-  std::string index, first, second;
 };
 
 } // namespace
