@@ -27,7 +27,7 @@ struct PendingSave {
   std::string folder;
   CheckpointIndex index; // without the files
   std::vector<OwnPiece> pieces;
-  std::vector<std::vector<char>> copies; // of the pieces, by entry
+  std::vector<std::unique_ptr<char[]>> copies; // of the pieces, by entry
   std::thread writer;
 
   // Of the file of this rank, once it is written.

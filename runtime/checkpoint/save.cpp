@@ -74,9 +74,9 @@ static zero_rt_status copyPieces(Step &step, PendingSave &save) {
   save.copies.resize(step.entries.size());
   for (const OwnPiece &piece : save.pieces) {
     int64_t bytes = (piece.end - piece.begin) * elementSize(piece.dtype);
-    std::vector<char> &copy = save.copies[piece.entry];
-    copy.resize(size_t(bytes));
-    ZERO_RT_TRY(readState(step, piece, 0, bytes, copy.data()));
+    std::unique_ptr<char[]> &copy = save.copies[piece.entry];
+    copy.reset(new char[size_t(bytes)]); // not filled with zeros before
+    ZERO_RT_TRY(readState(step, piece, 0, bytes, copy.get()));
   }
   return ZERO_RT_OK;
 }
@@ -199,7 +199,7 @@ zero_rt_status calls::save_begin(Step *step, const char *folder,
   int32_t rank = step->runtime->rank;
   auto read = [&pending](const OwnPiece &piece, int64_t offset, int64_t bytes,
                          void *out) {
-    std::copy_n(pending.copies[piece.entry].data() + offset, bytes,
+    std::copy_n(pending.copies[piece.entry].get() + offset, bytes,
                 static_cast<char *>(out));
     return ZERO_RT_OK;
   };
