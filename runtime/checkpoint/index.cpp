@@ -19,6 +19,8 @@ using namespace zero_rt;
 
 static constexpr const char *indexFormat = "zero-opt checkpoint";
 static constexpr int64_t indexVersion = 1;
+/// What readSaveName reads, less the next one.
+static constexpr int64_t mostSaves = 999'999'999'999'999'998;
 /// An index of the maximum number of ranks is smaller.
 static constexpr int64_t mostIndexBytes = int64_t(1) << 28;
 
@@ -115,6 +117,10 @@ static zero_rt_status readFields(const Json &root, CheckpointIndex &out) {
                 "runtime",
                 (long long)version, (long long)indexVersion);
   ZERO_RT_TRY(count("save", 1, out.save));
+  if (out.save > mostSaves)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'save' is %lld, expected at most %lld", (long long)out.save,
+                (long long)mostSaves);
   ZERO_RT_TRY(count("number", 0, out.number));
   const std::string *step = root.findText("step");
   const std::string *hash = root.findText("plan_hash");

@@ -31,11 +31,9 @@ public:
     summary.planHash = index.planHash;
     summary.mesh = index.mesh;
     summary.files = int64_t(index.files.size());
-    for (size_t f = 0; f < index.files.size(); ++f) {
-      summary.bytes += index.files[f].bytes;
-      keep(
-          readFile(pathOfRank(folder, index.save, int64_t(f)), index.files[f]));
-    }
+    for (size_t f = 0; f < index.files.size(); ++f)
+      keep(readFile(pathOfRank(folder, index.save, int64_t(f)), index.files[f],
+                    summary));
     for (const auto &[key, pieces] : byValue)
       keep(joinPieces(key, pieces, summary));
     return ZERO_RT_OK;
@@ -50,9 +48,11 @@ public:
 private:
   using Key = std::pair<std::string, std::string>; // name and part
 
-  zero_rt_status readFile(const std::string &path, const FileDigest &digest) {
+  zero_rt_status readFile(const std::string &path, const FileDigest &digest,
+                          CheckpointSummary &summary) {
     std::vector<StoredPiece> pieces;
     ZERO_RT_TRY(readRankFile(path, digest, pieces));
+    summary.bytes += digest.bytes;
     OpenFile file;
     ZERO_RT_TRY(file.open(path));
     std::vector<char> data;

@@ -145,9 +145,10 @@ static bool readTensorRow(const Json &value, int64_t data, int64_t bytes,
   piece.dtype = 0;
   while (isDtype(piece.dtype) && formatDtype(piece.dtype) != *dtype)
     ++piece.dtype;
+  if (!isDtype(piece.dtype) || begin > end || end > bytes)
+    return false;
   piece.offset = data + begin;
-  return isDtype(piece.dtype) && begin <= end && end <= bytes &&
-         elements == piece.end - piece.begin && elements <= bytes &&
+  return elements == piece.end - piece.begin && elements <= bytes &&
          end - begin == bytesOfPiece(piece);
 }
 

@@ -154,6 +154,8 @@ TEST_F(HostileCheckpoint, AWrongIndexIsRefused) {
        "it has version 2, this runtime reads 1; use a later runtime",
        ZERO_RT_UNSUPPORTED},
       {"\"save\": 1", "\"save\": 0", "'save' must be a whole number"},
+      {"\"save\": 1", "\"save\": 9223372036854775807",
+       "'save' is 9223372036854775807, expected at most 999999999999999998"},
       {"\"save\": 1", "\"save\": 2", "save-2/rank-00000.safetensors': No such"},
       {"\"number\": 0", "\"number\": 1.5", "'number' must be a whole number"},
       {"\"number\": 0", "\"number\": 99999999999999999999",
