@@ -204,12 +204,12 @@ TEST(CheckpointFaults, NoStepGoesOnWithHalfOfALoad) {
 TEST(CheckpointFaults, TheMessageNamesRankFileAndReason) {
   TemporaryFolder folder;
   LibraryBuilder library = makeStateStep({3});
+  fileFault = [](const char *operation, const std::string &path) {
+    bool isIt = std::string(operation) == "write" &&
+                path.find("rank-00002") != path.npos;
+    return isIt ? ENOSPC : 0;
+  };
   runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
-    fileFault = [](const char *operation, const std::string &path) {
-      bool isIt = std::string(operation) == "write" &&
-                  path.find("rank-00002") != path.npos;
-      return isIt ? ENOSPC : 0;
-    };
     expectStatus(ZERO_RT_INVALID_ARGUMENT, save(step, folder.at()),
                  ("save failed on rank 2: cannot write '" +
                   folder.at("save-1/rank-00002.safetensors") +
