@@ -1,17 +1,20 @@
-//===- GpuStateTest.cpp - Checkpoints of masters only ---------------------===//
+//===- GpuStateTest.cpp - Checkpoints on a GPU ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
 // The runtime rounds master weights that are written to the parameter, as the
-// compiled update does: on the processor and on a GPU, at every stage.
+// compiled update does: on the processor and on a GPU, at every stage. What one
+// of them saves the other loads.
 //
 //===----------------------------------------------------------------------===//
 
 #include "GpuRank.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 using namespace zero;
 using namespace zero::test;
@@ -31,6 +34,7 @@ class GpuState : public GpuTest, public testing::WithParamInterface<Layout> {
 protected:
   static constexpr int kRanks = 2;
   int getStage() { return std::get<0>(GetParam()); }
+  std::string openLayout();
   void expectLoads(GpuRank &rank, const std::vector<Entry> &saved);
 };
 
@@ -118,7 +122,8 @@ void GpuState::expectLoads(GpuRank &rank, const std::vector<Entry> &saved) {
   rank.check(rank.calls().discard(rank.step));
 }
 
-TEST_P(GpuState, MastersAreRoundedAsTheUpdateDoes) {
+/// Compiles the step of the layout. Returns the device.
+std::string GpuState::openLayout() {
   const auto &[stage, offload, device] = GetParam();
   LowerOptions options;
   options.mesh = "dp=" + std::to_string(kRanks);
@@ -126,8 +131,12 @@ TEST_P(GpuState, MastersAreRoundedAsTheUpdateDoes) {
   options.offload = offload;
   options.bucketBytes = 4096;
   open(options);
+  return device;
+}
+
+TEST_P(GpuState, MastersAreRoundedAsTheUpdateDoes) {
+  std::string where = openLayout();
   std::vector<Entry> saved[kRanks];
-  std::string where = device;
   runThreads(kRanks, [&](int r, zero_rt_group *group) {
     GpuRank rank(library, group, r, where);
     rank.check(rank.create());
@@ -139,6 +148,44 @@ TEST_P(GpuState, MastersAreRoundedAsTheUpdateDoes) {
     rank.check(rank.create());
     expectLoads(rank, saved[r]);
   });
+}
+
+// The other kind of device loads it. In the background, the state is that of
+// save_begin, whatever the GPU does afterwards.
+TEST_P(GpuState, CheckpointsAreThoseOfTheHost) {
+  std::string where = openLayout();
+  std::string other = where == "host" ? "cuda" : "host";
+  std::string parent = testing::TempDir() + "zero-gpu-checkpoint-XXXXXX";
+  ASSERT_NE(mkdtemp(parent.data()), nullptr);
+  for (bool isInBackground : {false, true}) {
+    std::string folder = parent + (isInBackground ? "/background" : "/at_once");
+    std::vector<Entry> saved[kRanks];
+    runThreads(kRanks, [&](int r, zero_rt_group *group) {
+      GpuRank rank(library, group, r, where);
+      rank.check(rank.create());
+      train(rank);
+      if (isInBackground) {
+        rank.check(rank.calls().save_begin(rank.step, folder.c_str(), 1));
+        saved[r] = readState(rank);
+        train(rank);
+        rank.check(rank.calls().save_end(rank.step));
+      } else {
+        rank.check(rank.calls().save(rank.step, folder.c_str(), 1));
+        saved[r] = readState(rank);
+      }
+    });
+    runThreads(kRanks, [&](int r, zero_rt_group *group) {
+      GpuRank rank(library, group, r, other);
+      rank.check(rank.create());
+      rank.check(rank.calls().load(rank.step, folder.c_str(), nullptr));
+      std::vector<Entry> loaded = readState(rank);
+      for (size_t e = 0; e < saved[r].size(); ++e)
+        EXPECT_EQ(loaded[e].bytes, saved[r][e].bytes) << saved[r][e].role;
+      rank.check(rank.calls().begin_backward(rank.step, 0));
+      rank.check(rank.calls().discard(rank.step));
+    });
+  }
+  std::filesystem::remove_all(parent);
 }
 
 static std::string nameOf(const testing::TestParamInfo<Layout> &info) {
