@@ -22,7 +22,7 @@ static constexpr int64_t indexVersion = 1;
 /// What readSaveName reads, less the next one.
 static constexpr int64_t mostSaves = 999'999'999'999'999'998;
 /// An index of the maximum number of ranks is smaller.
-static constexpr int64_t mostIndexBytes = int64_t(1) << 28;
+static constexpr int64_t mostIndexBytes = int64_t(1) << 27;
 
 std::string zero_rt::pathOfIndex(const std::string &folder) {
   return folder + "/checkpoint.json";

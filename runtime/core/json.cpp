@@ -17,6 +17,9 @@ using namespace zero_rt;
 
 /// No file of this project nests deeper. The reader is recursive.
 static constexpr int deepestJson = 16;
+/// A value takes much more memory than text. Files of this project have fewer
+/// than one in so many bytes.
+static constexpr size_t leastBytesOfValue = 8;
 
 std::string zero_rt::quote(std::string_view text) {
   std::string quoted = "\"";
@@ -90,6 +93,8 @@ private:
   zero_rt_status readValue(Json &out, int depth) {
     if (depth > deepestJson)
       return refuse("nesting that is too deep");
+    if (++numValues > 16 + text.size() / leastBytesOfValue)
+      return refuse("too many values for so little text");
     if (take('{'))
       return readMembers(out, depth);
     if (take('['))
@@ -216,6 +221,7 @@ private:
 
   std::string_view text;
   size_t at = 0;
+  size_t numValues = 0;
 };
 } // namespace
 

@@ -40,8 +40,8 @@ struct Json {
 };
 
 /// Reads |text|, all of it. Errors: invalid_argument; the message says what is
-/// wrong at which byte. An object with two equal keys is an error, and so is
-/// deep nesting.
+/// wrong at which byte. An object with two equal keys is an error, and so are
+/// deep nesting, and a text of nearly nothing but short values.
 zero_rt_status readJson(std::string_view text, Json &out);
 
 } // namespace zero_rt

@@ -58,6 +58,16 @@ TEST(Json, CountsAreWholeNumbers) {
     EXPECT_EQ(count(json), -1) << json;
 }
 
+// The memory of a text is bounded.
+TEST(Json, RefusesMoreValuesThanFilesHave) {
+  std::string many = "[1";
+  for (int i = 0; i < 1000; ++i)
+    many += ",1";
+  Json value;
+  expectStatus(ZERO_RT_INVALID_ARGUMENT, readJson(many + "]", value),
+               "too many values for so little text at byte");
+}
+
 TEST(Json, RefusesTheRest) {
   struct {
     std::string json;
