@@ -20,6 +20,7 @@
 #include "core/state_entries.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace zero_rt;
 
@@ -164,7 +165,7 @@ zero_rt_status calls::load(Step *step, const char *folder,
       },
       reports));
   for (size_t r = 1; r < reports.size(); ++r)
-    if (std::string(reports[r].checksum) != reports[0].checksum)
+    if (std::strcmp(reports[r].checksum, reports[0].checksum) != 0)
       return fail(ZERO_RT_MISMATCH,
                   "rank %zu reads another checkpoint in '%s' than rank 0; load "
                   "one folder on all ranks",

@@ -94,12 +94,13 @@ static zero_rt_status beginSave(Step &step, const char *call,
     out = std::make_unique<PendingSave>();
     out->folder = folder;
     out->index.number = mine.number = number;
-    ZERO_RT_TRY(describeStep(step, out->index));
     ZERO_RT_TRY(listWrittenPieces(step, out->pieces));
     if (isCopied)
       ZERO_RT_TRY(copyPieces(step, *out));
-    if (isFirst)
+    if (isFirst) { // who writes the index
+      ZERO_RT_TRY(describeStep(step, out->index));
       ZERO_RT_TRY(openSave(folder, out->index.save));
+    }
     mine.save = out->index.save;
     return ZERO_RT_OK;
   };
