@@ -168,8 +168,7 @@ static zero_rt_status endSave(Step &step, const char *call,
   };
   if (!status)
     status = agree(step, call, replace, reports);
-  // If the ranks could not agree, some may still write.
-  if (!isFirst || !save || step.poisonedBy[0])
+  if (!isFirst || !save)
     return status;
   std::string message = lastMessage();
   if (!status)

@@ -220,6 +220,27 @@ TEST(CheckpointFaults, TheMessageNamesRankFileAndReason) {
   EXPECT_TRUE(namesIn(folder.at()).empty());
 }
 
+// The names of a new folder are on the disk before the index names them.
+TEST(CheckpointFaults, FoldersAreSynced) {
+  TemporaryFolder folder;
+  {
+    FaultScope scope(kNever);
+    saveState(makeStateStep({1}).get(), folder.at(), 1);
+  }
+  std::vector<std::string> folders;
+  for (const std::string &line : operationLog)
+    if (line.find(" folder ") != line.npos || line.rfind("rename ", 0) == 0)
+      folders.push_back(line);
+  EXPECT_EQ(
+      folders,
+      std::vector<std::string>(
+          {"create folder " + folder.at(), "sync folder " + folder.at() + "/..",
+           "create folder " + folder.at("save-1"), "sync folder " + folder.at(),
+           "sync folder " + folder.at("save-1"),
+           "rename " + folder.at("checkpoint.json.new"),
+           "sync folder " + folder.at()}));
+}
+
 // What the disk has is never named before it is whole.
 TEST(CheckpointFaults, FilesAreSyncedBeforeTheIndexNamesThem) {
   TemporaryFolder folder;

@@ -289,6 +289,11 @@ TEST_F(HostileCheckpoint, AWrongHeaderIsRefused) {
                   {"elements 10 to 12 behind 'fc1.weight.master'"});
   writeText(index, oldIndex);
   writeText(first, oldFirst);
+  editHeader("\"fc1.bias.master\":\"0 1 3", "\"fc1.bias.master\":\"0 1 4");
+  expectInspected(folder.at(), {"'fc1.bias.master' [1, 3) has another dtype or "
+                                "number of elements than 'fc1.bias.master'"});
+  writeText(index, oldIndex);
+  writeText(first, oldFirst);
   putHeader(header(), data() + "more");
   expectRefused("bytes, expected ");
   writeText(first, oldFirst);
