@@ -272,5 +272,19 @@ class Step:
     def read_state(self, entry: StateEntry, address: int, size: int) -> None:
         self._call("step_state_read", self.handle, entry.number, address, size)
 
+    def save(self, folder: bytes, number: int) -> None:
+        self._call("step_save", self.handle, folder, number)
+
+    def begin_save(self, folder: bytes, number: int) -> None:
+        self._call("step_save_begin", self.handle, folder, number)
+
+    def end_save(self) -> None:
+        self._call("step_save_end", self.handle)
+
+    def load(self, folder: bytes) -> int:
+        number = ctypes.c_int64()
+        self._call("step_load", self.handle, folder, ctypes.byref(number))
+        return number.value
+
     def write_state(self, entry: StateEntry, address: int, size: int) -> None:
         self._call("step_state_write", self.handle, entry.number, address, size)

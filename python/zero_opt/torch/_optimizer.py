@@ -29,6 +29,7 @@ from zero_opt.torch._description import (
     list_trained,
 )
 from zero_opt.torch._device import find_device
+from zero_opt.torch._files import FileCheckpoints, refuse_within_step
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 from zero_opt.torch._state import State
 
@@ -40,7 +41,7 @@ def _release(handles: dict[int, RemovableHandle], aliases: Aliases) -> None:
     aliases.release()
 
 
-class CompiledOptimizer(torch.optim.Optimizer):
+class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
     """The base of all optimizers; see zero_opt.torch.optimizers for the arguments."""
 
     recipe: Recipe
@@ -367,14 +368,7 @@ class CompiledOptimizer(torch.optim.Optimizer):
         """Loads what state_dict() returned on the same rank of as many ranks, what
         torch.distributed.checkpoint has made of it, or the whole state of torch's
         optimizer of this name."""
-        self._check_open()
-        if self._delivery.passes:
-            raise ZeroOptError(
-                "load_state_dict() came between a backward pass and step(); call "
-                "zero_grad() first"
-            )
-        self._wait_for_outcome()
-        self._device.synchronize()  # the caller may have written parameters
+        self._prepare_state("load_state_dict")
         states, groups = _checkpoint.match(
             state_dict, self.param_groups, self._aliases.trained
         )
@@ -382,6 +376,17 @@ class CompiledOptimizer(torch.optim.Optimizer):
         # The model says what its parameters are, whichever of the two is loaded first.
         self._aliases.expect_writes()
         super().load_state_dict({"state": {}, "param_groups": groups})
+
+    def _prepare_files(self, call: str) -> None:
+        self._prepare_state(call)
+        self._aliases.take_over()
+
+    def _prepare_state(self, call: str) -> None:
+        self._check_open()
+        if self._delivery.passes:
+            refuse_within_step(call)
+        self._wait_for_outcome()
+        self._device.synchronize()  # the caller may have written parameters
 
     def __getstate__(self) -> dict[str, Any]:
         raise ZeroOptError(

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checkpoints as files of the runtime (docs/checkpoints.md), with any torch."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol, TypeAlias
+
+from zero_opt._step import Step
+from zero_opt.errors import ZeroOptError
+
+Folder: TypeAlias = "str | os.PathLike[str]"
+
+
+class _Optimizer(Protocol):
+    _step: Step
+
+    def _prepare_files(self, call: str) -> None: ...
+
+
+class FileCheckpoints:
+    """Saves the trained parameters and all state of all ranks to a folder, and loads them
+    on any number of ranks, at any stage. All ranks make each call, between steps. Frozen
+    parameters, buffers and param_groups are not in it."""
+
+    def save_checkpoint(self: _Optimizer, folder: Folder, number: int = 0) -> None:
+        """All ranks see |folder|. The checkpoint that is there stays until the new one is
+        whole. |number|, such as that of the step, is what load_checkpoint returns."""
+        self._prepare_files("save_checkpoint")
+        self._step.save(os.fsencode(folder), number)
+
+    def begin_checkpoint(self: _Optimizer, folder: Folder, number: int = 0) -> None:
+        """As save_checkpoint, and a thread writes while training goes on. The folder has
+        the previous checkpoint until end_checkpoint."""
+        self._prepare_files("begin_checkpoint")
+        self._step.begin_save(os.fsencode(folder), number)
+
+    def end_checkpoint(self: _Optimizer) -> None:
+        """Waits until the files are on the disk."""
+        self._prepare_files("end_checkpoint")
+        self._step.end_save()
+
+    def load_checkpoint(self: _Optimizer, folder: Folder) -> int:
+        """Returns the number of the checkpoint. Parameters of the model change in place."""
+        self._prepare_files("load_checkpoint")
+        return self._step.load(os.fsencode(folder))
+
+
+def refuse_within_step(call: str) -> None:
+    raise ZeroOptError(
+        f"{call}() came between a backward pass and step(); call it after step(), or "
+        "zero_grad() first"
+    )
