@@ -170,14 +170,25 @@ zero_rt_status zero_rt::removeFolder(const std::string &path) {
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::listFolder(const std::string &path,
+zero_rt_status zero_rt::listFolder(const std::string &path, bool followsLinks,
                                    std::vector<std::string> &out) {
-  DIR *folder = opendir(path.c_str());
-  if (!folder)
-    return refuseFile("list", path);
+  int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  int descriptor =
+      ::open(path.c_str(), followsLinks ? flags : flags | O_NOFOLLOW);
+  DIR *folder = descriptor < 0 ? nullptr : fdopendir(descriptor);
+  if (!folder) {
+    int error = errno;
+    if (descriptor >= 0)
+      close(descriptor);
+    return errno = error, refuseFile("list", path);
+  }
+  errno = 0;
   while (const dirent *entry = readdir(folder))
     out.emplace_back(entry->d_name);
+  int error = errno;
   closedir(folder);
+  if (error)
+    return errno = error, refuseFile("list", path);
   std::sort(out.begin(), out.end());
   return ZERO_RT_OK;
 }

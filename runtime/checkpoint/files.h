@@ -57,8 +57,8 @@ zero_rt_status syncFolder(const std::string &path);
 zero_rt_status renameFile(const std::string &from, const std::string &to);
 zero_rt_status removeFile(const std::string &path);
 zero_rt_status removeFolder(const std::string &path);
-/// The names in a folder.
-zero_rt_status listFolder(const std::string &path,
+/// The names in a folder. A link to a folder is none unless |followsLinks|.
+zero_rt_status listFolder(const std::string &path, bool followsLinks,
                           std::vector<std::string> &out);
 /// |out| gets whether there is anything at |path|.
 zero_rt_status exists(const std::string &path, bool &out);

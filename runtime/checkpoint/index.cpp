@@ -19,8 +19,6 @@ using namespace zero_rt;
 
 static constexpr const char *indexFormat = "zero-opt checkpoint";
 static constexpr int64_t indexVersion = 1;
-/// What readSaveName reads, less the next one.
-static constexpr int64_t mostSaves = 999'999'999'999'999'998;
 /// An index of the maximum number of ranks is smaller.
 static constexpr int64_t mostIndexBytes = int64_t(1) << 27;
 
@@ -43,7 +41,7 @@ std::string zero_rt::pathOfRank(const std::string &folder, int64_t save,
 int64_t zero_rt::readSaveName(const std::string &name) {
   long long save = 0;
   if (std::sscanf(name.c_str(), "save-%18lld", &save) != 1 || save < 1 ||
-      name != "save-" + std::to_string(save))
+      save > mostSaves || name != "save-" + std::to_string(save))
     return 0;
   return save;
 }

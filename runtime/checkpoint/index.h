@@ -19,6 +19,9 @@
 
 namespace zero_rt {
 
+/// The most saves that a folder counts.
+constexpr int64_t mostSaves = 999'999'999'999'999'998;
+
 struct CheckpointIndex {
   int64_t save = 0;   // counted in this folder, from 1
   int64_t number = 0; // of the caller, such as the number of steps

@@ -59,11 +59,13 @@ private:
     for (StoredPiece &piece : pieces) {
       Key key(piece.name, piece.part);
       bool isScalar = piece.dtype == ZERO_RT_F64 && piece.elements == 1;
-      if (readsData || isScalar) {
+      if (isScalar) {
         zero_rt_status status = readPiece(path, file, piece, data);
         keep(status);
-        if (!status && isScalar)
+        if (!status)
           std::memcpy(&scalars[key], data.data(), sizeof(double));
+      } else if (readsData) {
+        keep(checkPiece(path, file, piece));
       }
       byValue[key].push_back(std::move(piece));
     }

@@ -174,7 +174,9 @@ zero_rt_status calls::load(Step *step, const char *folder,
   zero_rt_status status = agree(
       *step, "load",
       [&](PhaseReport &) -> zero_rt_status {
-        return loader->read(/*isWritten=*/true);
+        ZERO_RT_TRY(loader->read(/*isWritten=*/true));
+        // A later write of a parameter alone also sets its master weights.
+        return closeWrites(*step, "load");
       },
       reports);
   if (status) { // some of the state is that of the checkpoint

@@ -26,6 +26,7 @@ struct PendingSave {
 
   std::string folder;
   CheckpointIndex index; // without the files
+  int64_t previous = 0;  // the save of the checkpoint that is there, or 0
   std::vector<OwnPiece> pieces;
   std::vector<std::unique_ptr<char[]>> copies; // of the pieces, by entry
   std::thread writer;

@@ -249,12 +249,9 @@ zero_rt_status zero_rt::readRankFile(const std::string &path,
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::readPiece(const std::string &path, const OpenFile &file,
-                                  const StoredPiece &piece,
-                                  std::vector<char> &out) {
-  out.resize(size_t(bytesOfPiece(piece)));
-  ZERO_RT_TRY(file.read(out.data(), out.size(), piece.offset));
-  std::string checksum = Checksum::of({out.data(), out.size()});
+static zero_rt_status compareChecksum(const std::string &path,
+                                      const StoredPiece &piece,
+                                      const std::string &checksum) {
   if (checksum == piece.checksum)
     return ZERO_RT_OK;
   return fail(
@@ -262,4 +259,27 @@ zero_rt_status zero_rt::readPiece(const std::string &path, const OpenFile &file,
       "'%s': the data of %s has checksum %s, expected %s: it is damaged",
       path.c_str(), describePiece(piece).c_str(), checksum.c_str(),
       piece.checksum.c_str());
+}
+
+zero_rt_status zero_rt::checkPiece(const std::string &path,
+                                   const OpenFile &file,
+                                   const StoredPiece &piece) {
+  constexpr int64_t most = int64_t(1) << 23;
+  int64_t bytes = bytesOfPiece(piece);
+  std::vector<char> part(size_t(std::min(bytes, most)));
+  Checksum checksum;
+  for (int64_t done = 0; done < bytes; done += int64_t(part.size())) {
+    part.resize(size_t(std::min(bytes - done, most)));
+    ZERO_RT_TRY(file.read(part.data(), part.size(), piece.offset + done));
+    checksum.add(part.data(), part.size());
+  }
+  return compareChecksum(path, piece, checksum.text());
+}
+
+zero_rt_status zero_rt::readPiece(const std::string &path, const OpenFile &file,
+                                  const StoredPiece &piece,
+                                  std::vector<char> &out) {
+  out.resize(size_t(bytesOfPiece(piece)));
+  ZERO_RT_TRY(file.read(out.data(), out.size(), piece.offset));
+  return compareChecksum(path, piece, Checksum::of({out.data(), out.size()}));
 }

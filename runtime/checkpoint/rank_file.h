@@ -48,6 +48,10 @@ zero_rt_status writeRankFile(const std::string &path,
 zero_rt_status readRankFile(const std::string &path, const FileDigest &digest,
                             std::vector<StoredPiece> &out);
 
+/// Compares the checksum of |piece|, with little memory.
+zero_rt_status checkPiece(const std::string &path, const OpenFile &file,
+                          const StoredPiece &piece);
+
 /// Reads the data of |piece|, and compares the checksum.
 zero_rt_status readPiece(const std::string &path, const OpenFile &file,
                          const StoredPiece &piece, std::vector<char> &out);

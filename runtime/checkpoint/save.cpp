@@ -24,7 +24,7 @@
 
 using namespace zero_rt;
 
-static zero_rt_status requireSavable(const Step &step, const char *call,
+static zero_rt_status requireSavable(Step &step, const char *call,
                                      const char *folder, int64_t number) {
   if (!folder || !*folder)
     return fail(ZERO_RT_INVALID_ARGUMENT, "folder is %s",
@@ -38,6 +38,7 @@ static zero_rt_status requireSavable(const Step &step, const char *call,
                 step.pendingSave->folder.c_str());
   ZERO_RT_TRY(requireIdle(step, call));
   ZERO_RT_TRY(requireWhole(step, call));
+  ZERO_RT_TRY(checkUnwritten(step, call));
   return step.device().finish();
 }
 
@@ -99,7 +100,7 @@ static zero_rt_status beginSave(Step &step, const char *call,
       ZERO_RT_TRY(copyPieces(step, *out));
     if (isFirst) { // who writes the index
       ZERO_RT_TRY(describeStep(step, out->index));
-      ZERO_RT_TRY(openSave(folder, out->index.save));
+      ZERO_RT_TRY(openSave(folder, out->index.save, out->previous));
     }
     mine.save = out->index.save;
     return ZERO_RT_OK;
@@ -117,7 +118,7 @@ static zero_rt_status beginSave(Step &step, const char *call,
   }
   std::string message = lastMessage();
   if (isFirst && out && out->index.save)
-    (void)removeSave(folder, out->index.save);
+    dropSave(folder, out->index.save);
   out.reset();
   return fail(status, "%s", message.c_str());
 }
@@ -156,14 +157,12 @@ static zero_rt_status endSave(Step &step, const char *call,
       reports);
 
   bool isFirst = step.runtime->rank == 0;
-  bool isReplaced = false;
   auto replace = [&](PhaseReport &) -> zero_rt_status {
     if (!isFirst)
       return ZERO_RT_OK;
     for (const PhaseReport &report : reports)
       save->index.files.push_back({report.bytes, report.checksum});
-    ZERO_RT_TRY(replaceIndex(save->folder, save->index));
-    isReplaced = true;
+    ZERO_RT_TRY(replaceIndex(save->folder, save->index, save->previous));
     return syncFolder(save->folder);
   };
   if (!status)
@@ -172,9 +171,9 @@ static zero_rt_status endSave(Step &step, const char *call,
     return status;
   std::string message = lastMessage();
   if (!status)
-    removeOtherSaves(save->folder, save->index.save);
-  else if (!isReplaced)
-    (void)removeSave(save->folder, save->index.save);
+    removeEarlierSaves(save->folder, save->index.save);
+  else
+    dropSave(save->folder, save->index.save);
   return status ? fail(status, "%s", message.c_str()) : ZERO_RT_OK;
 }
 

@@ -335,6 +335,9 @@ zero_rt_status zero_rt_step_state_write(zero_rt_step *step, int64_t entry,
 /// caller, at least 0 and the same on all ranks, such as that of applied steps;
 /// load returns it. Collective, and only between steps.
 ///
+/// A step has a folder of its own. A caller that wrote to views of parameters
+/// calls parameters_changed before it saves.
+///
 /// The files are on the disk when the call returns. A checkpoint that is in the
 /// folder already stays whole until the new one is, and is then removed. So if
 /// the call fails, or the process ends, the folder has the previous checkpoint
@@ -352,7 +355,8 @@ zero_rt_status zero_rt_step_save(zero_rt_step *step, const char *folder,
 /// state of this rank to memory of the host, which counters do not count, and
 /// starts a thread that writes the copies. save_end makes them the checkpoint.
 /// Until then the folder has the previous one, and the step takes no other
-/// save. A step that is destroyed before save_end drops the save. Since
+/// save. A step that is destroyed before save_end drops the save, and the next
+/// save to the folder removes the files. Since
 /// version 16. Errors: as save.
 zero_rt_status zero_rt_step_save_begin(zero_rt_step *step, const char *folder,
                                        int64_t number);

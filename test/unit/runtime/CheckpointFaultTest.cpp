@@ -237,7 +237,7 @@ TEST(CheckpointFaults, FoldersAreSynced) {
           {"create folder " + folder.at(), "sync folder " + folder.at() + "/..",
            "create folder " + folder.at("save-1"), "sync folder " + folder.at(),
            "sync folder " + folder.at("save-1"),
-           "rename " + folder.at("checkpoint.json.new"),
+           "rename " + folder.at("checkpoint.json.new-1"),
            "sync folder " + folder.at()}));
 }
 
@@ -250,7 +250,7 @@ TEST(CheckpointFaults, FilesAreSyncedBeforeTheIndexNamesThem) {
     FaultScope scope(kNever);
     saveState(library.get(), folder.at(), 2);
   }
-  std::string next = folder.at("checkpoint.json.new");
+  std::string next = folder.at("checkpoint.json.new-2");
   size_t rename = findOperation("rename " + next);
   for (const char *rank : {"0", "1"}) {
     std::string file =
