@@ -99,20 +99,23 @@ TEST(CheckpointFolder, ARankThatSeesAnother) {
   expectLoads(library.get(), folder.at(), 1, 1);
 }
 
+// The other one saves while this one writes.
 TEST(CheckpointFolder, TwoProgramsThatSave) {
-  TemporaryFolder folder;
+  TemporaryFolder folder, other;
   LibraryBuilder library = makeStateStep({1});
-  for (uint64_t round : {1, 2}) {
-    runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
-      fillState(step, 10 * round);
-      expectOk(callsOf(step).save_begin(step, folder.at().c_str(), 1));
-      saveState(library.get(), folder.at(), round, 2);
-      expectStatus(ZERO_RT_INVALID_ARGUMENT, callsOf(step).save_end(step),
-                   "another program saves to it; give each a folder of its "
-                   "own");
-    });
-    expectLoads(library.get(), folder.at(), round, 2);
-  }
+  saveState(library.get(), folder.at(), 1, 1);
+  for (uint64_t seed : {7, 8, 9})
+    saveState(library.get(), other.at(), seed, 2);
+  runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+    fillState(step, 2);
+    expectOk(callsOf(step).save_begin(step, folder.at().c_str(), 2));
+    std::filesystem::copy(other.at("save-3"), folder.at("save-3"));
+    std::filesystem::rename(other.at("checkpoint.json"),
+                            folder.at("checkpoint.json"));
+    expectStatus(ZERO_RT_INVALID_ARGUMENT, callsOf(step).save_end(step),
+                 "another program saves to it; give each a folder of its own");
+  });
+  expectLoads(library.get(), folder.at(), 9, 2);
 }
 
 TEST(CheckpointFolder, AnEarlierSaveLeavesALaterOne) {
