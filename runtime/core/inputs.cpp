@@ -37,9 +37,7 @@ std::vector<int32_t> zero_rt::listCommonInputs(const Step &step) {
   return common;
 }
 
-int64_t zero_rt::countDifferentInputs(const Step &step) {
-  constexpr uint64_t most = uint64_t(1) << 40;
-  auto ranks = uint64_t(step.runtime->ranks);
+uint64_t zero_rt::digestInputs(const Step &step) {
   uint64_t digest = 0;
   for (int32_t i : listCommonInputs(step)) {
     // The mixing function of SplitMix64; -0 and 0 are one number.
@@ -49,6 +47,12 @@ int64_t zero_rt::countDifferentInputs(const Step &step) {
     digest = (digest ^ (digest >> 27)) * 0x94D049BB133111EB;
     digest ^= digest >> 31;
   }
-  auto addend = int64_t(digest % (most / ranks));
+  return digest;
+}
+
+int64_t zero_rt::countDifferentInputs(const Step &step) {
+  constexpr uint64_t most = uint64_t(1) << 40;
+  auto ranks = uint64_t(step.runtime->ranks);
+  auto addend = int64_t(digestInputs(step) % (most / ranks));
   return step.runtime->rank == 0 ? int64_t(ranks - 1) * addend : -addend;
 }

@@ -25,7 +25,10 @@ struct Step;
 /// The inputs of this rank that fail their checks.
 std::vector<BadInput> findBadInputs(const Step &step);
 
-/// What this rank adds for its |inputs|. The sum over the ranks is 0 if all
+/// A digest of the inputs that all ranks must pass alike.
+uint64_t digestInputs(const Step &step);
+
+/// What this rank adds for its inputs. The sum over the ranks is 0 if all
 /// have the same, and almost never if they do not: the addends are multiples of
 /// digests. It may be negative. Its magnitude is less than 2^40, so that sums
 /// with counts are exact.

@@ -149,6 +149,8 @@ std::string zero_rt::inputsText(const Step &step,
 std::string zero_rt::differentInputsText(const Step &step,
                                          const std::vector<Report> &reports) {
   std::vector<int32_t> inputs = listCommonInputs(step);
+  if (inputs.empty())
+    return "";
   size_t known = std::min(inputs.size(), Report::maxInputs);
   for (size_t r = 1; r < reports.size(); ++r)
     for (size_t i = 0; i < known; ++i) {
@@ -164,6 +166,12 @@ std::string zero_rt::differentInputsText(const Step &step,
              " on rank 0 and " + other + " on rank " + std::to_string(r) +
              "; pass the same on all ranks";
     }
+  for (size_t r = 1; r < reports.size(); ++r)
+    if (reports[r].inputDigest != reports[0].inputDigest)
+      return "an input of apply after input " +
+             std::to_string(inputs[known - 1]) +
+             " differs between rank 0 and rank " + std::to_string(r) +
+             "; pass the same on all ranks";
   return "";
 }
 

@@ -42,6 +42,7 @@ struct Report {
   int32_t unreadActivation = 0;
   int32_t unreadIsGradient = 0;
   int64_t unreadMicroBatch = 0;
+  uint64_t inputDigest = 0;
   double inputs[maxInputs] = {}; // the first of listCommonInputs
 };
 static_assert(std::has_unique_object_representations_v<MissingGradient> &&

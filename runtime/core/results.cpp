@@ -48,6 +48,7 @@ static zero_rt_status post(Step &step) {
   mine.badInputs = int64_t(bad.size());
   for (size_t i = 0; i < std::min(bad.size(), Window::maxNamed); ++i)
     mine.firstBad[i] = bad[i];
+  mine.inputDigest = digestInputs(step);
   std::vector<int32_t> common = listCommonInputs(step);
   for (size_t i = 0; i < std::min(common.size(), Report::maxInputs); ++i)
     mine.inputs[i] = step.inputs[size_t(common[i])];
@@ -84,12 +85,11 @@ static zero_rt_status explain(Step &step, int32_t verdict) {
   bool isBad = !inputs.empty();
   if (!isBad)
     inputs = differentInputsText(step, reports);
-  if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT && !anyMissing(reports)) {
+  if (verdict == ZERO_RT_REFUSED_MISSING_GRADIENT && !inputs.empty() &&
+      !anyMissing(reports)) {
     step.last.results.verdict = ZERO_RT_REFUSED_INPUT;
     step.last.refusal = isBad ? ZERO_RT_INVALID_ARGUMENT : ZERO_RT_MISMATCH;
-    step.last.message =
-        "step refused: " +
-        (inputs.empty() ? "ranks passed different inputs to apply" : inputs);
+    step.last.message = "step refused: " + inputs;
     return ZERO_RT_OK;
   }
   switch (verdict) {

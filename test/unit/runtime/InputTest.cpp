@@ -237,6 +237,23 @@ TEST(Input, RanksThatPassOthersRefuse) {
   }
 }
 
+// More inputs than a report has room for.
+TEST(Input, ALateOneIsFoundByItsDigest) {
+  LibraryBuilder library = makeTrainStep(2);
+  for (int i = 0; i < 40; ++i)
+    library.inputs.push_back({library.addSlot("h"), -1, /*tokens=*/0,
+                              ZERO_RT_INPUT_FINITE, library.addText("")});
+  runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
+    deliver(step);
+    std::vector<double> inputs(41, 0.5);
+    inputs[35] += rank;
+    applyInputs(step, inputs);
+    expectVerdict(step, ZERO_RT_REFUSED_INPUT, ZERO_RT_MISMATCH,
+                  "step refused: an input of apply after input 29 differs "
+                  "between rank 0 and rank 1; pass the same on all ranks");
+  });
+}
+
 TEST(Input, OthersAreNamedBesideAMissingGradient) {
   LibraryBuilder library = makeStep(2);
   runSteps(library.get(), [](int32_t rank, zero_rt_step *step) {
