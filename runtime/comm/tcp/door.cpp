@@ -111,9 +111,8 @@ void Door::acceptAll() {
     Socket socket = listener.accept(address);
     if (!socket)
       break;
-    // The ones that have waited for longest are probably no ranks.
     if (visitors.size() == mostVisitors)
-      visitors.pop_front();
+      dismissOne();
     Visitor &visitor = visitors.emplace_back();
     visitor.socket = std::move(socket);
     visitor.address = address;
@@ -121,7 +120,17 @@ void Door::acceptAll() {
   }
   // One more descriptor than the process may have: somebody must leave.
   if ((errno == EMFILE || errno == ENFILE) && !visitors.empty())
-    visitors.pop_front();
+    dismissOne();
+}
+
+/// Lets the one go that is probably no rank: who has said nothing for longest.
+/// A rank that has sent its proof takes itself for let in, and does not come
+/// again.
+void Door::dismissOne() {
+  auto silent =
+      std::find_if(visitors.begin(), visitors.end(),
+                   [](const Visitor &visitor) { return !visitor.isAsked; });
+  visitors.erase(silent == visitors.end() ? visitors.begin() : silent);
 }
 
 /// What is wrong with |hello|, of a rank of ours; empty if nothing is.

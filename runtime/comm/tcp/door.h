@@ -112,6 +112,7 @@ private:
     Digest nonce = {};
   };
   void acceptAll();
+  void dismissOne();
   /// Reads from |visitor|; false if it must leave.
   zero_rt_status advance(Visitor &visitor, bool &stays,
                          std::vector<Guest> &arrived);
