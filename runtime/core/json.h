@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The runtime has no LLVM, so it cannot use the JSON of the tools.
+// The runtime has no LLVM, so it cannot use the JSON of the tools. This reader
+// also bounds what a hostile file costs: depth, memory for each byte of text,
+// and no key twice.
 //
 //===----------------------------------------------------------------------===//
 

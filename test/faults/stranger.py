@@ -50,6 +50,7 @@ class Stranger:
         self.is_over = threading.Event()
         self.kept = []  # connections
         self.welcomed = False
+        self.was_pushed_out = False
 
     def connect(self):
         while not self.is_over.is_set():
@@ -137,6 +138,21 @@ class Stranger:
 
     def too_much(self):
         self.say(hello(self.ranks) + b"\xff" * 1000000)
+
+    def crowd(self):
+        """Many that are silent come after one that was asked for its proof."""
+        first = self.say(hello(self.ranks))
+        if not first or len(first.recv(CHALLENGE_BYTES, socket.MSG_WAITALL)) == 0:
+            return
+        for _ in range(400):
+            self.say(b"")
+        try:
+            first.settimeout(0.2)
+            self.was_pushed_out = first.recv(1) == b""
+        except socket.timeout:
+            self.was_pushed_out = False
+        except OSError:
+            self.was_pushed_out = True
 
     def flood(self):
         while not self.is_over.is_set() and len(self.kept) < 900:
@@ -234,7 +250,7 @@ def main():
         sys.exit(f"the job fails without a stranger: {expected} {proxied}")
     for name in ("garbage", "http", "silence", "early_close", "half_a_hello", "replay",
                  "hello_twice", "wrong_secret", "no_secret", "wrong_job",
-                 "wrong_numbers", "too_much", "flood"):
+                 "wrong_numbers", "too_much", "crowd", "flood"):
         port = free_port()
         stranger = Stranger(port, ranks, record)
         took, lines = run_ranks(job, ranks, port, getattr(stranger, name))
@@ -245,6 +261,8 @@ def main():
             answer = f"wrong result {lines}"
         elif stranger.welcomed:
             answer = "was let in"
+        elif stranger.was_pushed_out:
+            answer = "was pushed out by those who say nothing"
         elif took > usual + 1:
             answer = f"took {took:.2f} s instead of {usual:.2f} s"
         failed |= answer != "ok"

@@ -60,8 +60,7 @@ static llvm::json::Object describeImport(const zero::ImportedStep &step) {
   return result;
 }
 
-/// Whether the verifier accepts the step |text|. What it says of the step goes
-/// to |errors|.
+/// Whether the verifier accepts the step |text|. Adds its errors to |errors|.
 static bool verifies(llvm::MemoryBufferRef text, zero::Errors &errors) {
   DialectRegistry registry;
   zero::registerDriverDialects(registry);

@@ -123,9 +123,8 @@ void Door::acceptAll() {
     dismissOne();
 }
 
-/// Lets the one go that is probably no rank: who has said nothing for longest.
-/// A rank that has sent its proof takes itself for let in, and does not come
-/// again.
+/// Closes the connection that is least likely a rank's: the oldest one without
+/// a hello. A rank that has sent its proof does not connect again.
 void Door::dismissOne() {
   auto silent =
       std::find_if(visitors.begin(), visitors.end(),

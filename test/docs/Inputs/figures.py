@@ -54,6 +54,21 @@ def count_minutes(most):
     return math.ceil(most(limits) / 60)
 
 
+def count_gpu_steps():
+    """The steps that gpu-check.sh compiles for the piece `libraries`."""
+    script = (ROOT / "tools/scripts/gpu-check.sh").read_text()
+    script = script[script.index("make_folder() {"):script.index("  make_bench\n")]
+
+    def words(name):
+        loop = re.search(rf"for {name} in (.*?); do", script, re.DOTALL)[1]
+        return len(re.findall(r'"[^"]*"|[\w.]+', loop.replace("\\\n", " ")))
+
+    stages, offloaded = words("stage"), words("stage") - 1  # not at stage 0
+    single = len(re.findall(r"^  compile (?!\")", script, re.MULTILINE))
+    return (words("optimizer") * words("types") + words("ranks") * (stages + offloaded)
+            + words("type") + words("example") + single)
+
+
 # The smallest unit of work of the CPU's threads.
 THREADS = "runtime/core/thread_pool.h"
 LIBRARY = "runtime/include/zero_rt/cuda_code.h"
@@ -105,6 +120,11 @@ FIGURES = [
      lambda: number(PTXAS, r"MOST_REGISTERS_OF_MANY = (\d+)")),
     ("codegen/cuda/README.md", "for the sum of # ranks",
      lambda: number(LIBRARY, r"define ZERO_RT_CUDA_MOST_RANKS (\d+)")),
+    ("docs/gpu.md", "| # steps: 4 optimizers", count_gpu_steps),
+    ("docs/gpu.md", "a warp for each # elements",
+     lambda: number("codegen/kernels/Loops.h", r"kSumBlock = (\d+)")),
+    ("docs/gpu.md", "which loads # rows at once",
+     lambda: number("codegen/cuda/EmitKernel.cpp", r"kRows = (\d+)")),
 ]
 
 
