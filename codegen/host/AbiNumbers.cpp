@@ -32,6 +32,8 @@ SAME(zrt::Event::apply, ZERO_RT_EVENT_APPLY);
 SAME(zrt::Event::discard, ZERO_RT_EVENT_DISCARD);
 SAME(zrt::Event::begin_last, ZERO_RT_EVENT_BEGIN_LAST);
 SAME(zrt::Event::measure, ZERO_RT_EVENT_MEASURE);
+SAME(zrt::Event::unshard, ZERO_RT_EVENT_UNSHARD);
+SAME(zrt::Event::reshard, ZERO_RT_EVENT_RESHARD);
 SAME(zrt::getMaxEnumValForEvent() + 1, ZERO_RT_EVENT_COUNT);
 SAME(zrt::Stream::compute, ZERO_RT_STREAM_COMPUTE);
 SAME(zrt::Stream::collective, ZERO_RT_STREAM_COLLECTIVE);

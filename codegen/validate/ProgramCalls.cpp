@@ -140,6 +140,8 @@ static void addLeftOut(zrt::RuntimeCall call,
     bool isSaid =
         !call->getInherentAttr(attribute.getName()) ||
         (isa<UnitAttr>(attribute.getValue()) && description.isOnFirstStage()) ||
+        (isa<zrt::StreamAttr>(attribute.getValue()) &&
+         description.isOrderOfMemory()) ||
         llvm::any_of(description.getArguments(), [&](const auto &argument) {
           return says(argument, attribute.getValue());
         });

@@ -22,6 +22,12 @@ struct PlacedParameter {
   zrt::BucketTableOp table;
   Range range;
   int64_t padEnd = 0;
+
+  /// Whether the caller reads it while its unit is unsharded, and not else.
+  bool isSharded() const {
+    zrt::BucketTableOp op = table;
+    return static_cast<bool>(op.getUnshardedAttr());
+  }
 };
 
 /// One action of the host of a rank.
@@ -40,12 +46,16 @@ struct Action {
     /// From now on the caller reads the parameters in the bucket of
     /// |parameter|.
     read,
+    /// The caller reads the parameters of |unit|, which is unsharded.
+    readUnit,
   };
   Kind kind = Kind::call;
   mlir::Operation *call = nullptr;
   std::function<void()> note = {};
   /// The parameter whose gradient arrives, for calls of `arrive` handlers.
   const PlacedParameter *parameter = nullptr;
+  /// The unit, for calls of its handlers.
+  zrt::UnitTableOp unit = nullptr;
 };
 
 } // namespace zero

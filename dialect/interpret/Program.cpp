@@ -47,6 +47,18 @@ void Program::release(FlatSymbolRefAttr buffer, int64_t rank) {
   buffers[buffer.getValue()].allocated[rank] = false;
 }
 
+FlatSymbolRefAttr Program::findSharerInUse(FlatSymbolRefAttr symbol,
+                                           int64_t rank) {
+  StringAttr memory = contents[symbol.getValue()].memory;
+  for (auto &entry : buffers) {
+    zrt::BufferOp bufferOp = entry.second.op;
+    if (bufferOp.getOnDemand() && entry.second.allocated[rank] &&
+        contents[entry.first()].memory == memory)
+      return FlatSymbolRefAttr::get(bufferOp);
+  }
+  return nullptr;
+}
+
 void Program::poisonMemoryOf(FlatSymbolRefAttr symbol, int64_t rank) {
   StringAttr memory = contents[symbol.getValue()].memory;
   for (auto &entry : contents)

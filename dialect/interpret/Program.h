@@ -56,6 +56,9 @@ public:
   /// Gives |rank| its memory, each element |fill|.
   void allocate(mlir::FlatSymbolRefAttr buffer, int64_t rank, double fill);
   void release(mlir::FlatSymbolRefAttr buffer, int64_t rank);
+  /// An on-demand buffer that has the memory of |buffer| on |rank|, or null.
+  mlir::FlatSymbolRefAttr findSharerInUse(mlir::FlatSymbolRefAttr buffer,
+                                          int64_t rank);
   Kernel &getKernel(mlir::FlatSymbolRefAttr symbol) {
     return kernels[symbol.getValue()];
   }

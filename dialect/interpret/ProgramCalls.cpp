@@ -308,6 +308,10 @@ LogicalResult ProgramInterpreter::runOp(zrt::AllocateOp op, const Turn &turn) {
   int64_t rank = turn.rank();
   if (program.getBuffer(op.getBufferAttr()).allocated[rank])
     return op.emitOpError() << "buffer is allocated already on rank " << rank;
+  if (FlatSymbolRefAttr other =
+          program.findSharerInUse(op.getBufferAttr(), rank))
+    return op.emitOpError()
+           << "takes memory that " << other << " uses on rank " << rank;
   program.allocate(op.getBufferAttr(), rank,
                    std::numeric_limits<double>::quiet_NaN());
   return success();

@@ -96,9 +96,10 @@ void ProgramInterpreter::initializeProtocol() {
 //===----------------------------------------------------------------------===//
 
 void ProgramInterpreter::planHandler(int64_t rank, FlatSymbolRefAttr handler,
-                                     const Parameter *arriving) {
+                                     const Parameter *arriving,
+                                     zrt::UnitTableOp unit) {
   for (Operation &call : program.getHandler(handler).getBody().front())
-    plans[rank].push_back({Action::Kind::call, &call, {}, arriving});
+    plans[rank].push_back({Action::Kind::call, &call, {}, arriving, unit});
 }
 
 LogicalResult ProgramInterpreter::planEvent(int64_t rank, Event event,
@@ -231,10 +232,17 @@ LogicalResult ProgramInterpreter::planSequence(int64_t rank, int64_t backward,
       next[std::exchange(it->second, i)] = i;
   }
   for (size_t i = 0; i < buckets.size(); ++i) {
+    zrt::UnitTableOp unit = getUnit(buckets[i]);
+    zrt::UnitTableOp later =
+        i + 1 < buckets.size() ? getUnit(buckets[i + 1]) : nullptr;
+    if (failed(planUse(rank, unit)) || failed(planPrefetch(rank, later)))
+      return failure();
     if (!arrivesEarly() && failed(arriveIn(i)))
       return failure();
     if (closes(rank, buckets[i]))
       planHandler(rank, handlers[i]);
+    if (unit != later && failed(planReshard(rank, unit)))
+      return failure();
     if (next[i] < buckets.size() && failed(open(next[i])))
       return failure();
   }
@@ -257,6 +265,8 @@ static bool meets(const Action &action) {
 LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
   RankState &state = states[rank];
   size_t before = plans[rank].size();
+  if (failed(planForward(rank)))
+    return failure();
   note(rank, [&state, backward] {
     state.backward = backward;
     state.arrived.clear();
@@ -308,7 +318,7 @@ LogicalResult ProgramInterpreter::plan(int64_t rank, Event end) {
     return failure();
   if (end == Event::apply && readsParameters())
     for (auto [i, parameter] : llvm::enumerate(parameters))
-      if (expected[i].arrivesOn[rank] &&
+      if (expected[i].arrivesOn[rank] && !parameter.isSharded() &&
           (i == 0 || parameters[i - 1].table != parameter.table))
         add(rank, Action::Kind::read, &parameter);
   return success();
@@ -372,6 +382,7 @@ LogicalResult ProgramInterpreter::openWindow(ArrayRef<RankInputs> perRank) {
     return failure();
   window = *created;
   plans.assign(ranks.size(), {});
+  unsharded.assign(ranks.size(), {});
   meetsInBackwards = false;
   for (RankState &state : states) {
     state.missing = 0;
@@ -395,10 +406,12 @@ LogicalResult ProgramInterpreter::discard(ArrayRef<RankInputs> perRank) {
 }
 
 LogicalResult ProgramInterpreter::runPlans() {
-  if (order)
-    return failure(hasFailed || failed(order->run(plans)));
-  program.poisonGradients();
-  return runSideBySide();
+  if (hasFailed)
+    return failure();
+  if (!order)
+    program.poisonGradients();
+  LogicalResult result = order ? order->run(plans) : runSideBySide();
+  return failure(hasFailed || failed(result));
 }
 
 FailureOr<StepResult> ProgramInterpreter::apply(ArrayRef<RankInputs> perRank) {

@@ -69,10 +69,31 @@ private:
   mlir::LogicalResult planEvent(int64_t rank, zrt::Event event,
                                 const Parameter *arriving = nullptr);
   void planHandler(int64_t rank, mlir::FlatSymbolRefAttr handler,
-                   const Parameter *arriving = nullptr);
+                   const Parameter *arriving = nullptr,
+                   zrt::UnitTableOp unit = nullptr);
   bool isLent(const Parameter &parameter);
   int64_t getNumPieces(int64_t backward, const Parameter &parameter);
   bool closes(int64_t rank, mlir::FlatSymbolRefAttr bucket);
+  // Units of parameters that ranks shard (ProgramUnits.cpp).
+
+  /// Plans a forward pass, in which the caller reads each unit.
+  mlir::LogicalResult planForward(int64_t rank);
+  /// Plans that |unit| is unsharded, unless it is, and that the caller reads
+  /// it. Null: no unit.
+  mlir::LogicalResult planUse(int64_t rank, zrt::UnitTableOp unit);
+  /// Plans that |unit| is unsharded ahead of its use if its memory is free.
+  mlir::LogicalResult planPrefetch(int64_t rank, zrt::UnitTableOp unit);
+  mlir::LogicalResult planReshard(int64_t rank, zrt::UnitTableOp unit);
+  mlir::LogicalResult planUnit(int64_t rank, zrt::UnitTableOp unit,
+                               zrt::Event event);
+  bool shareMemory(zrt::UnitTableOp a, zrt::UnitTableOp b);
+  /// The unit of |bucket| that has sharded parameters, or null.
+  zrt::UnitTableOp getUnit(mlir::FlatSymbolRefAttr bucket);
+  /// Compares what the caller reads with the slices of the ranks.
+  void readUnit(int64_t rank, zrt::UnitTableOp unit);
+  /// The row of |table| that |rank| has a slice of.
+  Array joinSlices(int64_t rank, zrt::BucketTableOp table);
+
   void planLend(int64_t rank, int64_t backward, const Parameter &parameter);
   void add(int64_t rank, Action::Kind kind, const Parameter *parameter) {
     plans[rank].push_back({kind, nullptr, {}, parameter});
@@ -160,7 +181,9 @@ private:
   std::optional<Window> window;
   std::vector<RankState> states;
   std::vector<Actions> plans; // by rank
-  uint64_t seed = 0;          // of the order of streams; 0: program order
+  /// By rank: the units that are unsharded at the end of the plan so far.
+  std::vector<llvm::SmallVector<zrt::UnitTableOp, 2>> unsharded;
+  uint64_t seed = 0; // of the order of streams; 0: program order
   std::unique_ptr<StreamOrder> order;
   bool hasFailed = false; // while the caller read
   /// Whether ranks meet when a backward pass that may not be the last is

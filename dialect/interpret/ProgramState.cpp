@@ -56,11 +56,15 @@ std::vector<Number> ProgramInterpreter::getParameter(int64_t rank,
   if (it == indices.end())
     return {};
   Parameter &parameter = parameters[it->second];
-  if (order && failed(order->waitForParameters(rank, parameter.table)))
+  if (order && failed(parameter.isSharded()
+                          ? order->finish()
+                          : order->waitForParameters(rank, parameter.table)))
     hasFailed = true;
   FlatSymbolRefAttr buffer = parameter.table.getParametersAttr();
   if (!program.getBuffer(buffer).isOn[rank])
     return {};
+  if (parameter.isSharded())
+    return joinSlices(rank, parameter.table).slice(parameter.range).elements;
   return program.read(buffer)[rank].slice(parameter.range).elements;
 }
 

@@ -62,8 +62,11 @@ void StreamQueues::meet(size_t index, std::vector<int64_t> group) {
 
 size_t StreamQueues::getQueue(int64_t rank, Stream stream,
                               const Action &action) {
-  return stream == Stream::caller ? getCallerQueue(rank, action.parameter)
-                                  : getQueue(rank, stream);
+  if (stream != Stream::caller)
+    return getQueue(rank, stream);
+  return action.unit && isScheduled
+             ? getQueue(rank, {stream, action.unit.getAsOpaquePointer()})
+             : getCallerQueue(rank, action.parameter);
 }
 
 void StreamQueues::addCall(int64_t rank, const Action &action) {
@@ -127,6 +130,13 @@ void StreamQueues::addRead(int64_t rank, const Action &action) {
                                zrt::MemoryUse{memory, /*writes=*/false}));
 }
 
+void StreamQueues::addReadOfUnit(int64_t rank, const Action &action) {
+  SmallVector<zrt::MemoryUse> uses;
+  for (zrt::BucketTableOp table : symbols.getTablesOf(action.unit))
+    symbols.addUse(table.getUnshardedAttr(), /*writes=*/false, uses);
+  append(rank, getQueue(rank, Stream::caller, action), action, {}, uses);
+}
+
 void StreamQueues::add(int64_t rank, ArrayRef<Action> actions) {
   size_t compute = getQueue(rank, Stream::compute);
   for (const Action &action : actions) {
@@ -152,6 +162,9 @@ void StreamQueues::add(int64_t rank, ArrayRef<Action> actions) {
       break;
     case Action::Kind::read:
       addRead(rank, action);
+      break;
+    case Action::Kind::readUnit:
+      addReadOfUnit(rank, action);
       break;
     }
   }

@@ -6,7 +6,7 @@
 //
 // Each rank has a queue for each stream of the program, and a queue for each
 // memory that the caller reads. The caller passes another stream for each
-// gradient, and for apply. An item starts when the items before
+// gradient, for each unit, and for apply. An item starts when the items before
 // it in its queue, and the items that it waits for, are done. A collective
 // starts when the ranks of its group have all reached it. Changes of a rank's
 // state concern calls on the compute stream only, and are items of that stream.
@@ -92,7 +92,7 @@ public:
 
 private:
   /// A stream of the program, the stream that the caller passes with a
-  /// parameter (null: to apply), or else memory that the caller reads.
+  /// parameter or unit (null: to apply), or else memory that the caller reads.
   using QueueName = std::pair<std::optional<zrt::Stream>, const void *>;
 
   size_t getQueue(int64_t rank, QueueName name);
@@ -110,6 +110,7 @@ private:
   void addCall(int64_t rank, const Action &action);
   void addLend(int64_t rank, const Action &action);
   void addRead(int64_t rank, const Action &action);
+  void addReadOfUnit(int64_t rank, const Action &action);
   void meet(size_t index, std::vector<int64_t> group);
   llvm::SmallVector<size_t> getRecorded(int64_t rank, mlir::ArrayAttr events);
 

@@ -273,7 +273,9 @@ LogicalResult AssignOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << getBucketAttr()
                          << " and its members' storage type, got " << type;
   // assign_c1
-  if (!type.hasPlacementOf(bucket.getValueType()))
+  bool isPlaced = bucket.getUnit() ? type.hasRowsOf(bucket.getValueType())
+                                   : type.hasPlacementOf(bucket.getValueType());
+  if (!isPlaced)
     return emitOpError() << "value must be placed as bucket " << getBucketAttr()
                          << ", so that every replica receives it: expected "
                          << bucket.getValueType() << ", got " << type;

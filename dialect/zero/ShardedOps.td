@@ -41,21 +41,22 @@ def Zero_BucketOp : Zero_Op<"bucket",
       holds;
     - `bucket_c4`: members have one storage type;
     - `bucket_c5`: each dimension before the last is sharded over one axis; members are sharded
-      over the same axes and are on the same pipeline stages.
+      over the same axes and are on the same pipeline stages;
+    - `bucket_c6`: the unit exists, and has all members.
 
     Example:
 
     ```mlir
-    zero.bucket @b0 : 96xf32 arrives bf16 [@w, @b] offsets [0, 64] extents [64, 32]
+    zero.bucket @b0 : 96xf32 arrives bf16 [@w, @b] offsets [0, 64] extents [64, 32] unit @layer0
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name,
     TypeAttrOf<Zero_ValueType>:$type, TypeAttr:$arrival_type,
     FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets,
-    DenseI64ArrayAttr:$extents);
+    DenseI64ArrayAttr:$extents, OptionalAttr<FlatSymbolRefAttr>:$unit);
   let assemblyFormat = [{
     $sym_name `:` custom<PlacedType>($type) `arrives` $arrival_type
-    $members `offsets` $offsets `extents` $extents attr-dict
+    $members `offsets` $offsets `extents` $extents (`unit` $unit^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -255,10 +256,13 @@ def Zero_AssignOp : Zero_Op<"assign",
      MemoryEffects<[MemRead, MemWrite]>, HasParent<"StepOp">]> {
   let summary = "Writes a value to the parameters of a bucket, on every rank";
   let description = [{
+    If the bucket is of a unit, the rows of the value may be sharded. Then each rank keeps its
+    slice of the parameters, and the unit is gathered when it is unsharded.
+
     Constraints:
 
     - `assign_c1`: the value is placed as the bucket and unscaled, so that every replica of
-      the parameters receives it;
+      the parameters receives it; exception: rows of a bucket of a unit may be sharded;
     - `assign_c2`: the value has the bucket's shape and the storage type of its members;
     - `assign_c3`: the value is on the device.
 

@@ -195,6 +195,36 @@ def Zero_GroupOp : Zero_Op<"group",
   let assemblyFormat = "$sym_name $members (`absent` `skip` $skips_absent^)? attr-dict";
 }
 
+def Zero_UnitOp : Zero_Op<"unit",
+    [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Parameters that are gathered and released together at ZeRO stage 3";
+  let description = [{
+    At stage 3 each rank keeps a slice of the parameters of a unit. The caller unshards the
+    unit before it uses the parameters in the forward or backward pass, and reshards it after.
+    Parameters of no unit are whole on each rank, as at stage 2. At other stages units only
+    say which parameters share buckets. Equivalent to: the parameters of one `fully_shard`
+    call of FSDP2.
+
+    Constraints:
+
+    - `unit_c1`: a unit has members; every member is a `zero.parameter`, listed once, and
+      member of no other unit;
+    - `unit_c2`: no member is frozen.
+
+    Example:
+
+    ```mlir
+    zero.unit @layer0 [@fc1.weight, @fc1.bias]
+    ```
+  }];
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members);
+  let assemblyFormat = "$sym_name $members attr-dict";
+  let extraClassDeclaration = [{
+    /// A `zrt.program` names the unit from a symbol table of its own.
+    bool canDiscardOnUseEmpty() { return false; }
+  }];
+}
+
 def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
   let summary = "An element-wise optimizer, as data";
   let description = [{

@@ -98,6 +98,9 @@ public:
   }
   void event(mlir::FlatSymbolRefAttr symbol) { add({Kind::event, symbol}); }
   void arrival(Use use) { add({Kind::arrival, {}, {}, 0, use}); }
+  /// The call queues no work. Its stream says when the memory is used.
+  void ordersMemory() { ordered = true; }
+  bool isOrderOfMemory() const { return ordered; }
   void stream(Stream stream) {
     add({Kind::stream, {}, {}, static_cast<int64_t>(stream)});
   }
@@ -114,6 +117,7 @@ private:
 
   llvm::SmallVector<CallArgument> arguments;
   bool onFirstStage = false;
+  bool ordered = false;
 };
 
 } // namespace zrt

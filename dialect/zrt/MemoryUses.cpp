@@ -17,8 +17,15 @@ ProgramSymbols::ProgramSymbols(ProgramOp program)
       hostScalars(StringAttr::get(program.getContext(), "<host scalars>")),
       arrivingGradient(
           StringAttr::get(program.getContext(), "<arriving gradient>")) {
-  for (auto op : program.getOps<BucketTableOp>())
+  for (auto op : program.getOps<BucketTableOp>()) {
     tables[op.getBucketAttr()] = op;
+    if (!op.getUnshardedAttr())
+      continue;
+    unsharded.insert(op.getUnshardedAttr());
+    if (auto bucket =
+            zrt::lookup<zero::BucketOp>(places, op, op.getBucketAttr()))
+      tablesOf[bucket.getUnitAttr()].push_back(op);
+  }
   for (auto op : program.getOps<SlotsOp>())
     slots.push_back(op.getSymNameAttr());
 }

@@ -34,6 +34,15 @@ public:
   BucketTableOp getTable(mlir::FlatSymbolRefAttr bucket) const {
     return tables.lookup(bucket);
   }
+  /// The tables of the buckets of |unit| whose parameters are sharded.
+  llvm::ArrayRef<BucketTableOp> getTablesOf(UnitTableOp unit) const {
+    auto it = tablesOf.find(unit.getUnitAttr());
+    return it == tablesOf.end() ? llvm::ArrayRef<BucketTableOp>() : it->second;
+  }
+  /// Whether |buffer| is where a unit is unsharded.
+  bool isUnsharded(mlir::FlatSymbolRefAttr buffer) const {
+    return unsharded.contains(buffer);
+  }
   /// What |call| touches; see RuntimeCall::getMemoryUses.
   llvm::SmallVector<MemoryUse> getUses(RuntimeCall call,
                                        mlir::FlatSymbolRefAttr arriving) const;
@@ -52,6 +61,9 @@ private:
   mlir::SymbolTable table;
   mutable mlir::SymbolTableCollection places;
   llvm::DenseMap<mlir::Attribute, BucketTableOp> tables;
+  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<BucketTableOp, 1>>
+      tablesOf; // by symbol of a unit
+  llvm::DenseSet<mlir::Attribute> unsharded;
   llvm::SmallVector<mlir::StringAttr> slots;
   mlir::StringAttr hostScalars;
   mlir::StringAttr arrivingGradient;

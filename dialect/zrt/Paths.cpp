@@ -18,6 +18,8 @@ public:
     for (auto op : program.getOps<TransitionOp>())
       if (op.getEvent() == Event::arrive)
         arrivals[op.getStateAttr()] = op;
+      else if (op.getEvent() == Event::unshard)
+        unshards.insert(op.getStateAttr());
   }
 
   Path build(TransitionOp transition);
@@ -25,18 +27,23 @@ public:
 private:
   void run(ArrayAttr handlers, FlatSymbolRefAttr arriving = nullptr);
   void runSequence(TransitionOp arrive);
+  void runUnits();
 
   ProgramOp program;
   ProgramSymbols symbols;
   SymbolTableCollection outer;
   llvm::DenseMap<StringAttr, TransitionOp> arrivals;
+  llvm::DenseSet<StringAttr> unshards; // states
   Path path;
 };
 } // namespace
 
 void PathBuilder::run(ArrayAttr handlers, FlatSymbolRefAttr arriving) {
   for (auto symbol : handlers.getAsRange<FlatSymbolRefAttr>())
-    path.steps.push_back({symbols.lookup<HandlerOp>(symbol), arriving,
+    path.steps.push_back({symbols.lookup<HandlerOp>(symbol),
+                          {},
+                          {},
+                          arriving,
                           /*closed=*/nullptr,
                           /*isOptional=*/static_cast<bool>(arriving)});
 }
@@ -64,11 +71,24 @@ void PathBuilder::runSequence(TransitionOp arrive) {
     auto bucket = lookup<zero::BucketOp>(outer, program, buckets[i]);
     bool isOnStages = bucket && !bucket.getValueType().getPresent().empty();
     path.steps.push_back({symbols.lookup<HandlerOp>(handlers[i]),
+                          {},
+                          {},
                           /*arriving=*/nullptr,
-                          /*closed=*/buckets[i], isOnStages});
+                          /*closed=*/buckets[i],
+                          isOnStages});
     if (next[i])
       run(arrive.getHandlers(), buckets[*next[i]]);
   }
+}
+
+void PathBuilder::runUnits() {
+  for (auto unit : program.getOps<UnitTableOp>())
+    path.steps.push_back({symbols.lookup<HandlerOp>(unit.getUnshardAttr()),
+                          symbols.lookup<HandlerOp>(unit.getReshardAttr()),
+                          unit,
+                          /*arriving=*/nullptr,
+                          /*closed=*/nullptr,
+                          /*isOptional=*/true});
 }
 
 Path PathBuilder::build(TransitionOp transition) {
@@ -76,6 +96,10 @@ Path PathBuilder::build(TransitionOp transition) {
           transition.getNextAttr(),
           transition.getEvent(),
           {}};
+  if (transition.isOfUnit()) {
+    runUnits();
+    return std::move(path);
+  }
   if (TransitionOp arrive = arrivals.lookup(transition.getStateAttr())) {
     if (arrive.getSequenceAttr())
       runSequence(arrive);
@@ -83,6 +107,8 @@ Path PathBuilder::build(TransitionOp transition) {
       for (auto table : program.getOps<BucketTableOp>())
         run(arrive.getHandlers(), table.getBucketAttr());
   }
+  if (unshards.contains(transition.getStateAttr()))
+    runUnits();
   run(transition.getHandlers());
   return std::move(path);
 }
@@ -91,7 +117,8 @@ std::vector<Path> zrt::enumeratePaths(ProgramOp program) {
   PathBuilder builder(program);
   std::vector<Path> paths;
   for (auto transition : program.getOps<TransitionOp>())
-    if (transition.getEvent() != Event::arrive)
+    if (transition.getEvent() != Event::arrive &&
+        transition.getEvent() != Event::reshard) // is with unshard
       paths.push_back(builder.build(transition));
   return paths;
 }

@@ -23,13 +23,25 @@ namespace zrt {
 /// arrives or is closed do not run it.
 struct PathStep {
   HandlerOp handler;
+  /// If the handler unshards a unit: the handler that reshards it, and runs
+  /// next. In between the caller reads the unit. Else null.
+  HandlerOp reshard;
+  /// The unit, or null.
+  UnitTableOp unit;
   /// The bucket of the gradient that arrives, or null.
   mlir::FlatSymbolRefAttr arriving;
   /// The bucket that the handler closes, or null.
   mlir::FlatSymbolRefAttr closed;
   /// Whether the handler may not run: gradients may be missing, or ranks of
-  /// another pipeline stage do not close the bucket.
+  /// another pipeline stage do not close the bucket, and callers need not
+  /// unshard.
   bool isOptional = false;
+
+  /// The handlers that run, in their order.
+  llvm::SmallVector<HandlerOp, 2> getHandlers() const {
+    return reshard ? llvm::SmallVector<HandlerOp, 2>{handler, reshard}
+                   : llvm::SmallVector<HandlerOp, 2>{handler};
+  }
 };
 
 struct Path {
@@ -42,6 +54,12 @@ struct Path {
 /// gradient of a bucket twice: as soon as the bucket is open, and right before
 /// the bucket is closed. Between these times only memory of other buckets is
 /// touched.
+///
+/// Units are unsharded and resharded at any time in a state that allows it, and
+/// other calls may run in between. They touch no memory that arrivals and
+/// sequences touch (the proof checks it). So a path from the state to itself,
+/// and each path behind its arrivals, has each unit: what runs before a unit
+/// has ordered least on the first, and what runs after a unit on the second.
 std::vector<Path> enumeratePaths(ProgramOp program);
 
 } // namespace zrt

@@ -23,6 +23,13 @@ static LogicalResult requireOnDemand(SymbolTableCollection &symbols,
     return failure();
   if (!buffer->getOnDemand())
     return op->emitOpError() << "buffer " << symbol << " is not on demand";
+  Stream stream = cast<RuntimeCall>(op).getStream();
+  if (!buffer->getSharesAttr() && stream != Stream::compute)
+    return op->emitOpError()
+           << "buffer " << symbol
+           << " has memory of its own, which is allocated and released on "
+              "stream 'compute', got '"
+           << stringifyStream(stream) << "'";
   return success();
 }
 
@@ -60,14 +67,17 @@ static FailureOr<BufferOp> requireWhole(SymbolTableCollection &symbols,
 
 void AllocateOp::describeCall(CallDescription &call) {
   call.writes(getBufferAttr());
+  call.ordersMemory();
 }
 
 LogicalResult AllocateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return requireOnDemand(symbols, *this, getBufferAttr()); // allocate_c1
+  // allocate_c1, allocate_c2
+  return requireOnDemand(symbols, *this, getBufferAttr());
 }
 
 void ReleaseOp::describeCall(CallDescription &call) {
   call.writes(getBufferAttr());
+  call.ordersMemory();
 }
 
 LogicalResult ReleaseOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -26,34 +26,40 @@ class Zrt_CollectiveOp<string mnemonic, dag extra, string format>
     : Zrt_QueuedOp<mnemonic, extra, format,
                    [DeclareOpInterfaceMethods<Zrt_Collective>]>;
 
-def Zrt_AllocateOp : Zrt_CallOp<"allocate",
+def Zrt_AllocateOp : Zrt_QueuedOp<"allocate",
     (ins FlatSymbolRefAttr:$buffer), "$buffer"> {
   let summary = "Allocates an on-demand buffer";
   let description = [{
+    The contents are undefined. A buffer that shares memory uses this memory from here on.
+
     Constraints:
 
-    - `allocate_c1`: the buffer exists and is on demand.
+    - `allocate_c1`: the buffer exists and is on demand;
+    - `allocate_c2`: a buffer with memory of its own is allocated on the compute stream. Reason:
+      the device allocates in the order of this stream.
 
     Example:
 
     ```mlir
     zrt.allocate @b0.reduced
+    zrt.allocate @b0.unsharded on collective
     ```
   }];
 }
 
-def Zrt_ReleaseOp : Zrt_CallOp<"release",
+def Zrt_ReleaseOp : Zrt_QueuedOp<"release",
     (ins FlatSymbolRefAttr:$buffer), "$buffer"> {
   let summary = "Frees an on-demand buffer";
   let description = [{
     Constraints:
 
-    - `release_c1`: the buffer exists and is on demand.
+    - `release_c1`: as `allocate_c1` and `allocate_c2`.
 
     Example:
 
     ```mlir
     zrt.release @b0.reduced
+    zrt.release @b0.unsharded on collective
     ```
   }];
 }

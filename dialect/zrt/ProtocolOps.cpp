@@ -141,6 +141,15 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "state '" << getState()
                          << "' has no transition on begin, which callers "
                             "without a hint need";
+  // transition_c7
+  if (isOfUnit() && (getNext() != getState() || !getHandlers().empty()))
+    return emitOpError() << stringifyEvent(getEvent())
+                         << " must lead to its own state and run no handlers: "
+                            "those of the unit run";
+  Event pair = getEvent() == Event::unshard ? Event::reshard : Event::unshard;
+  if (isOfUnit() && !hasEvent(*this, pair))
+    return emitOpError() << "state '" << getState() << "' has no transition on "
+                         << stringifyEvent(pair);
   // transition_c5
   if (failed(verifyMeasured(*this)))
     return failure();
@@ -151,6 +160,25 @@ LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getSequenceAttr())
     return success();
   return require<SequenceOp>(symbols, *this, getSequenceAttr());
+}
+
+LogicalResult UnitTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // unit_table_c1
+  if (!lookup<zero::UnitOp>(symbols, *this, getUnitAttr()))
+    return emitOpError() << "refers to " << getUnitAttr()
+                         << ", which is no zero.unit of this module";
+  auto program = (*this)->getParentOfType<ProgramOp>();
+  for (auto other : program.getOps<UnitTableOp>())
+    if (other != *this && other.getUnitAttr() == getUnitAttr()) {
+      InFlightDiagnostic diag = emitOpError() << "is a second table of unit "
+                                              << getUnitAttr();
+      diag.attachNote(other.getLoc()) << "the other one is here";
+      return diag;
+    }
+  for (FlatSymbolRefAttr symbol : {getUnshardAttr(), getReshardAttr()})
+    if (failed(require<HandlerOp>(symbols, *this, symbol)))
+      return failure();
+  return success();
 }
 
 LogicalResult HandlerOp::verifyRegions() {

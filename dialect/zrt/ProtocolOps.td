@@ -21,6 +21,10 @@ def Zrt_SequenceOp : Zrt_SymbolOp<"sequence",
     closed. A gradient of a bucket that is not open yet waits in the caller's tensor. Its
     release point tells the caller when the gradient was taken.
 
+    A bucket of a unit with a `zrt.unit_table` is complete when its unit is resharded, whatever
+    has arrived. Reason: ranks gather units and close buckets in one order, which must not
+    depend on the gradients of a rank. A gradient that arrives after that is refused.
+
     Constraints:
 
     - `sequence_c1`: there is one handler per bucket, and handlers and buckets exist;
@@ -54,6 +58,9 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     apply. In a state that does not list `begin_last`, the event is `begin`. The hint may be
     wrong. The result must be right in any case.
 
+    `unshard` and `reshard` are events of a unit. They run a handler of its `zrt.unit_table`. With
+    a sequence, `reshard` first closes the buckets that are complete by then.
+
     `measure` computes what a step reports, such as the norm of the gradients, and its outcome.
     It changes no parameter. The caller then applies the step or discards it. `apply` does both
     at once in a state before `measure`.
@@ -68,7 +75,9 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     - `transition_c5`: a state to which `measure` leads lists `apply` and `discard`, and no other
       event;
     - `transition_c6`: a state with a sequence lists `arrive`. Reason: without an open backward
-      pass the runtime would close buckets a second time.
+      pass the runtime would close buckets a second time;
+    - `transition_c7`: `unshard` and `reshard` lead to the state itself and run no handlers but
+      those of the unit; a state lists both or none.
 
     Example:
 
@@ -88,7 +97,39 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     bool begins() {
       return getEvent() == Event::begin || getEvent() == Event::begin_last;
     }
+    /// Whether the event is one of a unit.
+    bool isOfUnit() {
+      return getEvent() == Event::unshard || getEvent() == Event::reshard;
+    }
   }];
+}
+
+def Zrt_UnitTableOp : Zrt_UserOp<"unit_table"> {
+  let summary = "How a unit of parameters is gathered and released";
+  let description = [{
+    A unit is sharded, or it is unsharded. Between steps it is sharded. The event `unshard` of
+    the unit runs its first handler. From then on the `unsharded` buffers of its buckets hold
+    whole parameters, and the caller reads them. The event `reshard` runs the second handler,
+    when the caller has read them.
+
+    The runtime refuses `unshard` of a unit that is unsharded, or whose memory another
+    unsharded unit uses; `reshard` of a unit that is sharded; and `apply`, `measure` and
+    `discard` while a unit is unsharded. All ranks make the same sequence of these events.
+
+    Constraints:
+
+    - `unit_table_c1`: the unit and the handlers exist, and each unit has one table;
+    - `unit_table_c2`: nothing else runs the handlers.
+
+    Example:
+
+    ```mlir
+    zrt.unit_table @layer0 unshard @layer0.unshard reshard @layer0.reshard
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$unit, FlatSymbolRefAttr:$unshard,
+                       FlatSymbolRefAttr:$reshard);
+  let assemblyFormat = "$unit `unshard` $unshard `reshard` $reshard attr-dict";
 }
 
 def Zrt_HandlerOp : Zrt_SymbolOp<"handler",

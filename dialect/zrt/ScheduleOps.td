@@ -27,8 +27,8 @@ def Zrt_EventOp : Zrt_SymbolOp<"event"> {
     An event names work that a handler leaves in flight. Other handlers and the caller can
     wait for the event. Equivalent to: `cudaEvent_t`.
 
-    The stream `caller` is the stream that the caller passes to `gradient`, `gradient_ready`
-    or `apply`. The handlers that these calls run can wait for its work. Each call may pass
+    The stream `caller` is the stream that the caller passes to `gradient`, `gradient_ready`,
+    `apply`, `unshard` or `reshard`. The handlers that these calls run can wait for its work. Each call may pass
     another stream, so a wait in one call implies nothing for the next one.
 
     Example:
@@ -50,7 +50,7 @@ def Zrt_RecordOp : Zrt_CallOp<"record",
     previous record of the event. Equivalent to: `cudaEventRecord`.
 
     On the stream `caller`, earlier work is the work before the call that delivers the
-    gradient, or before `apply`. A gradient may wait for its bucket, and its handler then runs
+    gradient, or before `apply`, `unshard` or `reshard`. A gradient may wait for its bucket, and its handler then runs
     in a later call. The runtime therefore records the event when the gradient is delivered,
     and keeps this record until the handler runs. If the runtime has copied the waiting
     gradient, the event has passed: the copy is earlier work of the compute stream.
@@ -59,8 +59,9 @@ def Zrt_RecordOp : Zrt_CallOp<"record",
 
     - `record_c1`: the event exists;
     - `record_c2`: one call records an event;
-    - `record_c3`: only transitions of `arrive`, `measure` and `apply` run a handler that records an
-      event of the stream `caller`. Reason: other calls have no stream of the caller.
+    - `record_c3`: only transitions of `arrive`, `measure` and `apply`, and units, run a handler
+      that records an event of the stream `caller`. Reason: other calls have no stream of the
+      caller.
 
     Example:
 
@@ -83,13 +84,13 @@ def Zrt_WaitOp : Zrt_CallOp<"wait",
     tensor after the event. If the caller asked for a release timepoint, the timepoint is that
     of the event, and the stream does not wait. If the caller has lent no tensor, nothing
     waits: a gradient view stays lent until the next one, and a gradient that was copied was
-    given back with the copy.
+    given back with the copy. In a handler of a unit the stream that the caller passes waits.
 
     Constraints:
 
     - `wait_c1`: the event exists, and is of another stream;
-    - `wait_c2`: only transitions of `arrive` run a handler in which the stream `caller`
-      waits, and such a transition gives the gradient back once.
+    - `wait_c2`: only transitions of `arrive`, and units, run a handler in which the stream
+      `caller` waits, and a transition gives the gradient back once.
 
     Example:
 

@@ -55,9 +55,10 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   };
   if (owner->getSharesAttr())
     return refuse("shares memory with a buffer that has none of its own");
-  if (getOnDemand() || owner->getOnDemand() || isSharded() ||
-      owner->isSharded())
-    return refuse("buffers that share memory must not be sharded or on demand");
+  if (owner->getOnDemand())
+    return refuse("shares memory that is on demand, and may not be there");
+  if (isSharded() || owner->isSharded())
+    return refuse("buffers that share memory must not be sharded");
   if (getSpace() != owner->getSpace())
     return refuse("shares memory with a buffer of another space");
   if (getValueType().getPresent() != owner->getValueType().getPresent())
@@ -209,6 +210,42 @@ static LogicalResult requireShape(Operation *op, BufferOp buffer,
                            << bucket.getValueType();
 }
 
+/// bucket_table_c9
+static LogicalResult verifyUnsharded(BucketTableOp table,
+                                     SymbolTableCollection &symbols,
+                                     zero::BucketOp bucket,
+                                     BufferOp parameters) {
+  FailureOr<BufferOp> unsharded =
+      require<BufferOp>(symbols, table, table.getUnshardedAttr());
+  if (failed(unsharded) || failed(requireShape(table, *unsharded, bucket)))
+    return failure();
+  auto refuse = [&](const Twine &why) {
+    return table.emitOpError()
+           << "buffer " << table.getUnshardedAttr() << " " << why;
+  };
+  if (!unsharded->getOnDemand() || unsharded->getSpace() != Space::device)
+    return refuse("holds parameters while their unit is unsharded; it must be "
+                  "on demand, and on the device");
+  if (unsharded->isSharded())
+    return refuse("is sharded, and the caller reads whole parameters there");
+  if (unsharded->getValueType().getElementType() !=
+      parameters.getValueType().getElementType())
+    return refuse("has another type than the parameters");
+  if (!parameters.isSharded())
+    return refuse("is for parameters that are sharded, and buffer " +
+                  table.getParameters() + " is not");
+  if (table.getReadableAttr())
+    return table.emitOpError() << "lists 'readable' events, and the caller's "
+                                  "stream waits when the unit is unsharded";
+  auto units = table->getParentOfType<ProgramOp>().getOps<UnitTableOp>();
+  if (!bucket.getUnitAttr() || llvm::none_of(units, [&](UnitTableOp unit) {
+        return unit.getUnitAttr() == bucket.getUnitAttr();
+      }))
+    return refuse("is of a bucket whose unit has no zrt.unit_table: nothing "
+                  "would gather it");
+  return success();
+}
+
 LogicalResult BucketTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // bucket_table_c1
   auto bucket = lookup<zero::BucketOp>(symbols, *this, getBucketAttr());
@@ -256,9 +293,12 @@ LogicalResult BucketTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (gradient->isSharded())
     return emitOpError() << "gradients arrive whole, and buffer "
                          << getGradientAttr() << " is sharded";
-  if (parameters->isSharded())
+  if (parameters->isSharded() && !getUnshardedAttr())
     return emitOpError() << "parameters are read whole, and buffer "
                          << getParametersAttr() << " is sharded";
+  if (getUnshardedAttr() &&
+      failed(verifyUnsharded(*this, symbols, bucket, *parameters)))
+    return failure();
   // bucket_table_c7
   for (BufferOp buffer : ArrayRef(buffers).drop_front())
     if (failed(requireLasting(*this, buffer)))

@@ -128,7 +128,8 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
     dimension is sharded over n ranks, a rank holds 1/n of the row. `in` gives the memory
     space, and the type does not repeat it. A handler allocates an `on_demand` buffer. A buffer
     that `shares` another has no memory of its own: a write to one buffer destroys the contents
-    of the other.
+    of the other. If such a buffer is on demand, no other on-demand buffer of this memory is
+    allocated at the same time.
 
     Constraints:
 
@@ -138,8 +139,8 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
       for each rank of the axes that shard rows;
     - `buffer_c3`: the type has no space;
     - `buffer_c4`: a buffer whose memory is shared is in the same program, is at least as
-      large, is in the same space and on the same pipeline stages, and has memory of its own;
-      neither buffer is sharded or on demand.
+      large, is in the same space and on the same pipeline stages, has memory of its own, and
+      is not on demand; neither buffer is sharded.
 
     Example:
 
@@ -215,6 +216,10 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
     parameters, they write `staging`, a copy of this rank's part of the parameters. A write of
     parameters by the caller goes to `staging` as well.
 
+    With `unsharded` each rank keeps a slice of the parameters. The caller reads whole
+    parameters in the `unsharded` buffer while the bucket's unit is unsharded (see
+    `zrt.unit_table`).
+
     `writable` lists the events after which gradients may be written. The compute stream
     waits for these events at `wait_writable`, and when the caller asks for a view of a
     gradient. `readable` lists the events after which parameters may be read. The caller's
@@ -229,12 +234,16 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
       buffer, read the first, write or update the second, take no scalars, and sum nothing;
     - `bucket_table_c4`: the gradient and the parameter buffer are on the device;
     - `bucket_table_c5`: `staging` has the parameters' element type;
-    - `bucket_table_c6`: the gradient and the parameter buffer are not sharded. Reason: a rank
-      delivers and reads everything that it holds of a parameter;
+    - `bucket_table_c6`: the gradient buffer, and `unsharded` or else the parameter buffer, are
+      not sharded. Reason: a rank delivers and reads everything that it holds of a parameter;
     - `bucket_table_c7`: parameters, `master` and `staging` live across steps, so they are not
       on demand and share no memory;
     - `bucket_table_c8`: the events exist, none is of the stream `caller`, and `writable`
-      events are not of the compute stream.
+      events are not of the compute stream;
+    - `bucket_table_c9`: `unsharded` is an on-demand buffer on the device with the parameters'
+      element type; the parameters are sharded, the bucket is of a unit that has a
+      `zrt.unit_table`, and there are no `readable` events. Reason: the caller's stream waits
+      when the unit is unsharded.
 
     Example:
 
@@ -246,12 +255,19 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
     FlatSymbolRefAttr:$store, FlatSymbolRefAttr:$add,
     FlatSymbolRefAttr:$parameters, OptionalAttr<FlatSymbolRefAttr>:$master,
     OptionalAttr<FlatSymbolRefAttr>:$staging,
+    OptionalAttr<FlatSymbolRefAttr>:$unsharded,
     OptionalAttr<FlatSymbolRefArrayAttr>:$writable,
     OptionalAttr<FlatSymbolRefArrayAttr>:$readable);
   let assemblyFormat = [{
     $bucket `into` $gradient `store` $store `add` $add `parameters` $parameters
-    (`master` $master^)? (`staging` $staging^)? (`writable` $writable^)?
-    (`readable` $readable^)? attr-dict
+    (`master` $master^)? (`staging` $staging^)? (`unsharded` $unsharded^)?
+    (`writable` $writable^)? (`readable` $readable^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// The buffer in which the caller reads whole parameters.
+    ::mlir::FlatSymbolRefAttr getReadByCaller() {
+      return getUnshardedAttr() ? getUnshardedAttr() : getParametersAttr();
+    }
   }];
 }
 

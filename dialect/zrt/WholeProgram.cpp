@@ -209,6 +209,29 @@ static LogicalResult verifyRecords(ProgramOp program) {
   return success();
 }
 
+/// unit_table_c2
+static LogicalResult verifyUnitHandlers(ProgramOp program) {
+  llvm::DenseMap<Attribute, Operation *> runBy;
+  for (auto sequence : program.getOps<SequenceOp>())
+    for (Attribute handler : sequence.getHandlers())
+      runBy[handler] = sequence;
+  for (auto transition : program.getOps<TransitionOp>())
+    for (Attribute handler : transition.getHandlers())
+      runBy[handler] = transition;
+  for (auto unit : program.getOps<UnitTableOp>())
+    for (FlatSymbolRefAttr handler :
+         {unit.getUnshardAttr(), unit.getReshardAttr()}) {
+      auto [it, isNew] = runBy.try_emplace(handler, unit);
+      if (isNew)
+        continue;
+      InFlightDiagnostic diag = unit.emitOpError()
+                                << "handler " << handler << " has another use";
+      diag.attachNote(it->second->getLoc()) << "which is here";
+      return diag;
+    }
+  return success();
+}
+
 /// record_c3 and wait_c2
 static LogicalResult verifyCaller(ProgramOp program,
                                   SymbolTableCollection &symbols) {
@@ -242,7 +265,7 @@ static LogicalResult verifyCaller(ProgramOp program,
         if (event && event.getStream() == Stream::caller && runs)
           return refuse(record,
                         "records the stream of the caller, and only arrive, "
-                        "measure and apply have one",
+                        "measure, apply and units have one",
                         runs);
       }
       auto wait = dyn_cast<WaitOp>(call);
@@ -250,8 +273,8 @@ static LogicalResult verifyCaller(ProgramOp program,
         continue;
       if (Operation *runs = withoutGradient.lookup(symbol))
         return refuse(wait,
-                      "gives an arriving gradient back to the caller, and only "
-                      "arrive has one",
+                      "makes the stream of the caller wait, and only arrive "
+                      "and units do",
                       runs);
       ++numReturns[symbol];
     }
@@ -300,6 +323,7 @@ LogicalResult ProgramOp::verifyRegions() {
   if (failed(zero::verifyActivations(*this, mesh)) ||
       failed(verifyInputs(*this, mesh)) ||
       failed(verifySymbols(*this, symbols)) || failed(verifyRecords(*this)) ||
+      failed(verifyUnitHandlers(*this)) ||
       failed(verifyCaller(*this, symbols)) || failed(verifyFills(*this)))
     return failure();
   // scalar_state_c2

@@ -73,7 +73,8 @@ def Zrt_Event : Zrt_Enum<"Event", "an event of the protocol", [
   I32EnumAttrCase<"begin", 0>, I32EnumAttrCase<"arrive", 1>,
   I32EnumAttrCase<"accumulate", 2>, I32EnumAttrCase<"apply", 3>,
   I32EnumAttrCase<"discard", 4>, I32EnumAttrCase<"begin_last", 5>,
-  I32EnumAttrCase<"measure", 6>]>;
+  I32EnumAttrCase<"measure", 6>, I32EnumAttrCase<"unshard", 7>,
+  I32EnumAttrCase<"reshard", 8>]>;
 def Zrt_EventAttr : Zrt_EnumAttr<Zrt_Event, "event">;
 
 def Zrt_Stream : Zrt_Enum<"Stream", "a queue of a rank's device", [

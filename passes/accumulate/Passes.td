@@ -34,7 +34,7 @@ def PlaceAccumulatorsPass : Pass<"zero-place-accumulators", "::mlir::ModuleOp"> 
   }];
   let dependentDialects = ["::zero::ZeroDialect"];
   let options = [
-    Option<"stage", "stage", "int", "2", "ZeRO stage: 1 or 2">,
+    Option<"stage", "stage", "int", "2", "ZeRO stage: 1, 2 or 3">,
   ];
 }
 

@@ -32,8 +32,10 @@ class Rewriter {
 public:
   /// If |owners| is given, slices are owned over these axes. Else they are
   /// owned over all axes that a gradient is partial over.
-  Rewriter(StepOp step, bool shard, ArrayRef<StringRef> owners)
-      : step(step), shard(shard), owners(owners), builder(step.getContext()) {}
+  Rewriter(StepOp step, int stage, ArrayRef<StringRef> owners,
+           SymbolTableCollection &symbols)
+      : step(step), stage(stage), owners(owners), symbols(symbols),
+        builder(step.getContext()) {}
 
   LogicalResult run();
 
@@ -60,8 +62,9 @@ private:
   Value getFactor(Location loc, ValueType type);
 
   StepOp step;
-  bool shard;
+  int stage; // of ZeRO
   ArrayRef<StringRef> owners;
+  SymbolTableCollection &symbols;
   OpBuilder builder;
   IRMapping mapping;
   DenseMap<Value, Scaled> gradients; // by old value
@@ -98,7 +101,7 @@ Value Rewriter::sumTokens(Location loc) {
 SmallVector<Attribute> Rewriter::getOwners(ValueType gradient) {
   // Tied parameters are whole on each of their stages.
   SmallVector<Attribute> axes;
-  if (shard)
+  if (stage > 0)
     for (StringAttr axis : gradient.getAxes(PlacementKind::Partial))
       if (gradient.getCoordinates(axis).empty() &&
           (owners.empty() || llvm::is_contained(owners, axis.getValue())))
@@ -284,7 +287,10 @@ void Rewriter::rewriteUpdate(UpdateBucketOp op) {
   auto type = cast<ValueType>(parameters.getType());
   SmallVector<StringAttr> owners =
       type.getAxesOfDim(type.getShape().size() - 1);
-  if (!owners.empty())
+  auto bucket =
+      symbols.lookupNearestSymbolFrom<BucketOp>(op, op.getBucketAttr());
+  bool keepsSlices = stage == 3 && bucket.getUnit();
+  if (!owners.empty() && !keepsSlices)
     parameters =
         builder.create<AllGatherOp>(op.getLoc(), parameters,
                                     builder.getArrayAttr(SmallVector<Attribute>(
@@ -369,13 +375,30 @@ struct InsertCollectivesPass
     : zero::impl::InsertCollectivesPassBase<InsertCollectivesPass> {
   using InsertCollectivesPassBase::InsertCollectivesPassBase;
 
+  /// Checks that stage 3 has units, which every rank can gather.
+  LogicalResult checkUnits() {
+    if (getOperation().getOps<UnitOp>().empty())
+      return emitError(getOperation().getLoc())
+             << "stage 3 shards the parameters of units, and there is none; "
+                "list the parameters of each layer in a zero.unit, or lower at "
+                "stage 2";
+    for (auto bucket : getOperation().getOps<BucketOp>())
+      if (bucket.getUnit() && !bucket.getValueType().getPresent().empty())
+        return bucket.emitOpError()
+               << "of unit @" << *bucket.getUnit()
+               << " is on some pipeline stages, which stage 3 does not support "
+                  "yet; lower at stage 2";
+    return success();
+  }
+
   void runOnOperation() override {
-    if (stage < 0 || stage > 2) {
+    if (stage < 0 || stage > 3) {
       emitError(getOperation().getLoc())
-          << "stage must be 0, 1 or 2, got " << int(stage)
-          << (stage == 3 ? " (stage 3 is not supported yet)" : "");
+          << "stage must be 0, 1, 2 or 3, got " << int(stage);
       return signalPassFailure();
     }
+    if (stage == 3 && failed(checkUnits()))
+      return signalPassFailure();
     SmallVector<StringRef> owners;
     StringRef(shardOver).split(owners, ',', -1, /*KeepEmpty=*/false);
     SymbolTableCollection symbols;
@@ -398,7 +421,7 @@ struct InsertCollectivesPass
                                  << "', whose ranks are pipeline stages";
             return signalPassFailure();
           }
-      if (failed(Rewriter(step, /*shard=*/stage > 0, owners).run()))
+      if (failed(Rewriter(step, stage, owners, symbols).run()))
         return signalPassFailure();
     }
   }

@@ -16,6 +16,8 @@ def InsertCollectivesPass : Pass<"zero-insert-collectives", "::mlir::ModuleOp"> 
       `all_reduce`.
     - From stage 1 on: rank i owns slice i of each row of a bucket. The reduction of a bucket
       is one `reduce_scatter`, and one `all_gather` returns the new parameters.
+    - At stage 3 the new parameters of a unit are not gathered: each rank keeps its slice, and
+      the unit is gathered when it is unsharded.
     - With `shard-over` (hybrid sharding): only the ranks of these axes own slices. An
       `all_reduce` of the slice sums over the other axes, and each of their ranks has a
       replica of master weights and state.
@@ -28,13 +30,15 @@ def InsertCollectivesPass : Pass<"zero-insert-collectives", "::mlir::ModuleOp"> 
     reduce dtype goes to the first collective of a gradient. Later collectives sum sums, and
     these travel in the type of the sum.
 
-    *Requires:* the form that `zero-assign-layout` leaves.
+    *Requires:* the form that `zero-assign-layout` leaves. At stage 3 the module has a
+    `zero.unit`, and no unit has parameters of some pipeline stages only.
 
     *Guarantees:* no `zero.reduce`, `zero.norm` or `zero.clip`; every collective is explicit.
   }];
   let options = [
     Option<"stage", "stage", "int", /*default=*/"1",
-           "ZeRO stage, 0 to 2. Stage 2 needs zero-place-accumulators as well.">,
+           "ZeRO stage, 0 to 3. From stage 2 on zero-place-accumulators is needed "
+           "as well.">,
     Option<"shardOver", "shard-over", "std::string", /*default=*/"\"\"",
            "Axes that own slices, separated by commas. Default: all axes that a "
            "gradient is summed over.">

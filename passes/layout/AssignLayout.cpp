@@ -100,12 +100,18 @@ private:
 void Layout::fillBuckets() {
   // Gradients arrive in the reverse order. A bucket that stays open to the end
   // of a backward pass comes last, as it lets no later one be closed before it.
+  // Beside units that is each bucket of no unit.
   auto declared = llvm::to_vector(shape.paths);
+  bool hasUnits = llvm::any_of(declared, [](auto &entry) {
+    return static_cast<bool>(entry.second.unit);
+  });
   SmallVector<std::pair<ParameterOp, GradientPath>> parameters;
-  for (bool isOpenToTheEnd : {false, true})
-    for (auto &entry : llvm::reverse(declared))
-      if (entry.second.isOpenToTheEnd == isOpenToTheEnd)
+  for (bool isLast : {false, true})
+    for (auto &entry : llvm::reverse(declared)) {
+      const GradientPath &path = entry.second;
+      if ((path.isOpenToTheEnd || (hasUnits && !path.unit)) == isLast)
         parameters.push_back(entry);
+    }
   for (auto &entry : parameters) {
     ParameterOp parameter = entry.first;
     const GradientPath &path = entry.second;
@@ -119,9 +125,10 @@ void Layout::fillBuckets() {
     auto it = llvm::find_if(llvm::reverse(buckets), [&](const Bucket &bucket) {
       return bucket.path == path;
     });
+    // A unit is gathered as a whole, so more buckets would only be more calls.
     bool isFull =
-        it == buckets.rend() ||
-        (!it->members.empty() && (it->elements + extent) * width > bucketBytes);
+        it == buckets.rend() || (!path.unit && !it->members.empty() &&
+                                 (it->elements + extent) * width > bucketBytes);
     Bucket &bucket = isFull ? buckets.emplace_back() : *it;
     bucket.path = path;
     bucket.members.push_back(parameter);
@@ -161,7 +168,9 @@ void Layout::declareBuckets() {
     bucket.op = builder.create<BucketOp>(
         bucket.path.backward.getLoc(), ("b" + Twine(i)).str(), type,
         bucket.path.arrivalType.getElementType(), builder.getArrayAttr(members),
-        bucket.offsets, bucket.extents);
+        bucket.offsets, bucket.extents,
+        bucket.path.unit ? FlatSymbolRefAttr::get(bucket.path.unit)
+                         : FlatSymbolRefAttr());
     table.insert(bucket.op, Block::iterator(shape.step));
   }
 }

@@ -19,6 +19,9 @@ public:
     shape.step = step;
     shape.mesh =
         symbols.lookupNearestSymbolFrom<MeshOp>(step, step.getMeshAttr());
+    for (auto unit : step->getParentOfType<ModuleOp>().getOps<UnitOp>())
+      for (Attribute member : unit.getMembers())
+        unitOf[member] = unit;
   }
 
   FailureOr<StepShape> read();
@@ -44,6 +47,7 @@ private:
   StepShape shape;
   /// The parameter whose gradient a value is.
   DenseMap<Value, ParameterOp> parameterOf;
+  llvm::DenseMap<Attribute, UnitOp> unitOf; // by symbol of a parameter
   /// The last value on each path so far.
   DenseMap<ParameterOp, Value> last;
 };
@@ -84,6 +88,7 @@ LogicalResult Reader::readBackward(BackwardOp backward) {
     path.arrivalType = getRowType(type, shape.mesh);
     path.storageType = parameter.getDtype();
     path.isOpenToTheEnd = parameter.isUsedAnyTimes();
+    path.unit = unitOf.lookup(source);
   }
   return success();
 }

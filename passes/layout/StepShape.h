@@ -30,13 +30,14 @@ struct GradientPath {
   mlir::Type storageType;
   /// The gradient is complete at the end of a backward pass, and not before.
   bool isOpenToTheEnd = false;
+  UnitOp unit; // null: of no unit
 
   bool operator==(const GradientPath &other) const {
     return backward == other.backward && reduce == other.reduce &&
            norms == other.norms && clips == other.clips &&
            optimizer == other.optimizer && arrivalType == other.arrivalType &&
            storageType == other.storageType &&
-           isOpenToTheEnd == other.isOpenToTheEnd;
+           isOpenToTheEnd == other.isOpenToTheEnd && unit == other.unit;
   }
 };
 

@@ -6,6 +6,8 @@
 
 #include "passes/lower/Protocol.h"
 
+#include "passes/lower/Units.h"
+
 using namespace mlir;
 using namespace zero;
 using zrt::Event;
@@ -23,9 +25,10 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   if (bucket.reducedType)
     bucket.reduced =
         program.buffer(name + ".reduced", bucket.reducedType, Role::gradient);
-  ValueType full = bucket.op.getValueType().withElementType(bucket.storageType);
   bucket.parameters =
-      program.buffer(name + ".parameters", full, Role::parameter);
+      program.buffer(name + ".parameters", bucket.keptType, Role::parameter);
+  if (bucket.keepsSlices())
+    bucket.unsharded = declareUnsharded(program, bucket);
   bucket.master = bucket.parameters;
   if (master != bucket.storageType || bucket.isOffloaded())
     bucket.master =
@@ -65,7 +68,8 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
       loc, symbol, bucket.gradient, program.storeKernel(arrival, kept),
       program.addKernel(arrival, kept), bucket.parameters,
       bucket.master != bucket.parameters ? bucket.master : FlatSymbolRefAttr(),
-      bucket.staging, /*writable=*/ArrayAttr(), /*readable=*/ArrayAttr());
+      bucket.staging, bucket.unsharded, /*writable=*/ArrayAttr(),
+      /*readable=*/ArrayAttr());
 }
 
 /// The number of buckets that are open at once if each bucket is reduced in the
@@ -441,5 +445,8 @@ void ProtocolBuilder::build(bool oneBackward) {
 
 void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                          const ApplyHandlers &handlers, bool oneBackward) {
+  bool hasUnits = buildUnits(program, buckets);
   ProtocolBuilder(program, buckets, handlers).build(oneBackward);
+  if (hasUnits)
+    addUnitTransitions(program);
 }

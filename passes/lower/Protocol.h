@@ -27,6 +27,7 @@ struct BucketBuffers {
   ValueType gradientType; // the gradient of one backward pass
   ValueType reducedType;  // null if the reduction stays in place
   ValueType ownedType; // the slice that is updated, in the space of the state
+  ValueType keptType;  // what a rank keeps of the parameters between steps
   mlir::Type storageType;
   mlir::Type reduceDtype;      // null: addends travel in their own type
   bool summedInLoop = false;   // the reduction in the loop adds to |reduced|
@@ -36,15 +37,18 @@ struct BucketBuffers {
   /// Apply may run more.
   llvm::SmallVector<GradientSum, 2> sums;
   bool isSummedAtApply = false;
-  bool isAssigned = false;     // every replica receives the update
-  bool isOpenToTheEnd = false; // of a backward pass
+  bool isAssigned = false; // every replica receives the update
+  /// No gradient is complete before the end of a backward pass, or a bucket is
+  /// not closed before.
+  bool isOpenToTheEnd = false;
 
   mlir::FlatSymbolRefAttr gradient;
   mlir::FlatSymbolRefAttr reduced;      // null if the reduction stays in place
   mlir::FlatSymbolRefAttr reduceBuffer; // null without a reduce dtype
   mlir::FlatSymbolRefAttr parameters;
-  mlir::FlatSymbolRefAttr master;  // may be the parameters themselves
-  mlir::FlatSymbolRefAttr staging; // updated parameters on the host, or null
+  mlir::FlatSymbolRefAttr unsharded; // null if each rank keeps all parameters
+  mlir::FlatSymbolRefAttr master;    // may be the parameters themselves
+  mlir::FlatSymbolRefAttr staging;   // updated parameters on the host, or null
   llvm::SmallVector<mlir::Attribute> states;
   mlir::FlatSymbolRefAttr whole; // one segment
 
@@ -52,6 +56,10 @@ struct BucketBuffers {
     return !ownedType.getAxesOfDim(ownedType.getShape().size() - 1).empty();
   }
   bool isOffloaded() const { return ownedType.isOnHost(); }
+  /// Whether each rank keeps a slice of the parameters.
+  bool keepsSlices() const {
+    return !keptType.getAxesOfDim(keptType.getShape().size() - 1).empty();
+  }
   /// The buffer to which the update writes new parameters.
   mlir::FlatSymbolRefAttr getUpdated() const {
     if (!isOffloaded())

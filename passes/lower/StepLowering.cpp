@@ -110,6 +110,9 @@ LogicalResult StepLowering::readUpdates() {
     bucket.storageType = update.getParameterType();
     bucket.ownedType = cast<ValueType>(update.getGradient().getType());
   }
+  for (auto assign : step.getBody().getOps<AssignOp>())
+    bucketOf(assign.getBucketAttr()).keptType =
+        cast<ValueType>(assign.getValue().getType());
   // All buckets share one protocol, whose later arrivals either store or add.
   // If they store, a bucket without a reduction in the loop is accumulated by a
   // call when a backward pass is closed.
@@ -127,10 +130,21 @@ LogicalResult StepLowering::readUpdates() {
     bucket.summedInLoop = true;
     bucket.reducedType = bucket.gradientType;
   }
+  // Where units are sharded, other buckets are closed at the end of a backward
+  // pass.
+  bool anySlices = llvm::any_of(buckets, [](auto &entry) {
+    return entry.second.keptType && entry.second.keepsSlices();
+  });
   for (auto &[name, bucket] : buckets)
-    if (!bucket.optimizer)
+    bucket.isOpenToTheEnd |=
+        anySlices && bucket.keptType && !bucket.keepsSlices();
+  for (auto &[name, bucket] : buckets)
+    if (!bucket.optimizer || !bucket.keptType)
       return step.emitError()
-             << "bucket @" << name.getValue() << " is never updated";
+             << (bucket.optimizer ? "the update of bucket @" : "bucket @")
+             << name.getValue()
+             << (bucket.optimizer ? " reaches no zero.assign"
+                                  : " is never updated");
   return success();
 }
 

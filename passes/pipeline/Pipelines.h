@@ -17,7 +17,7 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
   Option<std::string> mesh{
       *this, "mesh",
       llvm::cl::desc("Sizes of mesh axes, e.g. dp=4; default: as in the IR.")};
-  Option<int> stage{*this, "stage", llvm::cl::desc("ZeRO stage: 0, 1 or 2."),
+  Option<int> stage{*this, "stage", llvm::cl::desc("ZeRO stage: 0 to 3."),
                     llvm::cl::init(1)};
   Option<std::string> shardOver{
       *this, "shard-over",

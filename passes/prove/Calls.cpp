@@ -362,6 +362,14 @@ template <> void Calls::runOp(zrt::AllocateOp op) {
   if (contents.allocated)
     proof.report.opError(op)
         << "allocates " << op.getBufferAttr() << " a second time";
+  for (StringAttr name :
+       sharers.find(contents.op.getMemory().getAttr())->second) {
+    Contents &sharer = memory->get(name);
+    if (&sharer != &contents && sharer.op.getOnDemand() && sharer.allocated)
+      proof.report.opError(op)
+          << "allocates " << op.getBufferAttr() << ", whose memory @"
+          << name.getValue() << " uses";
+  }
   contents.allocated = true;
   contents.forget(algebra, "memory of " + llvm::Twine(op.getBuffer()) +
                                " that nobody wrote since it was allocated");

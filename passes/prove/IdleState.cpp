@@ -82,8 +82,8 @@ void IdleState::readCopy(zrt::BucketTableOp op, FlatSymbolRefAttr copy) {
                            << "type, and no state: no checkpoint saves it";
 }
 
-/// Whether the parameters of |op| are the state of its bucket, whole and in the
-/// parameters' type.
+/// Whether the parameters of |op| are the state of its bucket, whole unless
+/// they are unsharded for the caller, and in the parameters' type.
 bool IdleState::isParameters(zrt::BucketTableOp op) {
   auto it = lasting.find(op.getParametersAttr().getAttr());
   if (it == lasting.end() || it->second.role != "parameter" ||
@@ -91,7 +91,8 @@ bool IdleState::isParameters(zrt::BucketTableOp op) {
     return false;
   auto buffer = symbols.lookup<zrt::BufferOp>(op.getParametersAttr().getAttr());
   Type type = buckets.lookup(it->second.bucket).storage;
-  return !buffer.isSharded() && buffer.getValueType().getElementType() == type;
+  return (op.getUnshardedAttr() || !buffer.isSharded()) &&
+         buffer.getValueType().getElementType() == type;
 }
 
 void IdleState::fillBuffers(const MeshAxes &axes) {
@@ -165,40 +166,54 @@ static Operation *getCulprit(const Contents &contents, Operation *transition) {
 
 void IdleState::checkUnchanged(Operation *transition, const Twine &where,
                                Memory &memory) {
-  for (auto &[name, entry] : lasting) {
-    if (!hasElements(entry.bucket))
+  for (auto &[name, entry] : lasting)
+    if (hasElements(entry.bucket))
+      checkHolds(transition, memory.buffers.find(name)->second, entry,
+                 "changes " + where);
+}
+
+void IdleState::checkHolds(Operation *transition, const Contents &contents,
+                           const Entry &entry, const Twine &wrong) {
+  Expr old = algebra.state(entry.role);
+  zrt::BufferOp buffer = contents.op;
+  Precision kept(buffer.getValueType().getElementType());
+  for (const Piece &piece :
+       llvm::concat<const Piece>(contents.own, contents.other)) {
+    bool isOld = piece.element.expr == old;
+    Precision narrowest = piece.element.roundings.getNarrowest();
+    if (isOld && narrowest.holds(kept) && contents.bucket == entry.bucket)
       continue;
-    const Contents &contents = memory.buffers.find(name)->second;
-    Expr old = algebra.state(entry.role);
-    zrt::BufferOp buffer = contents.op;
-    Precision kept(buffer.getValueType().getElementType());
-    for (const Piece &piece :
-         llvm::concat<const Piece>(contents.own, contents.other)) {
-      bool isOld = piece.element.expr == old;
-      Precision narrowest = piece.element.roundings.getNarrowest();
-      if (isOld && narrowest.holds(kept) && contents.bucket == entry.bucket)
-        continue;
-      InFlightDiagnostic diagnostic =
-          proof.report.error(getCulprit(contents, transition));
-      diagnostic << "@" << name.getValue() << " changes " << where
-                 << ": it holds ";
-      if (!isOld)
-        diagnostic << toString(piece.element.expr, old) << ", expected "
-                   << toString(old, piece.element.expr);
-      else if (contents.bucket != entry.bucket)
-        diagnostic << "elements of another bucket, expected those of @"
-                   << entry.bucket.getValue();
-      else
-        diagnostic << "what went through " << narrowest.describe()
-                   << ", expected " << kept.describe();
-      noteMembers(diagnostic, buckets.find(entry.bucket)->second);
-      Report::attach(diagnostic, transition->getLoc(),
-                     isOld ? findRounding(narrowest, kept)
-                           : findExample(algebra, piece.element.expr, old,
-                                         /*ranks=*/1));
-      break;
-    }
+    InFlightDiagnostic diagnostic =
+        proof.report.error(getCulprit(contents, transition));
+    diagnostic << "@" << buffer.getSymName() << " " << wrong << ": it holds ";
+    if (!isOld)
+      diagnostic << toString(piece.element.expr, old) << ", expected "
+                 << toString(old, piece.element.expr);
+    else if (contents.bucket != entry.bucket)
+      diagnostic << "elements of another bucket, expected those of @"
+                 << entry.bucket.getValue();
+    else
+      diagnostic << "what went through " << narrowest.describe()
+                 << ", expected " << kept.describe();
+    noteMembers(diagnostic, buckets.find(entry.bucket)->second);
+    Report::attach(diagnostic, transition->getLoc(),
+                   isOld ? findRounding(narrowest, kept)
+                         : findExample(algebra, piece.element.expr, old,
+                                       /*ranks=*/1));
+    return;
   }
+}
+
+void IdleState::checkUnsharded(Operation *unit, zrt::BucketTableOp table,
+                               Memory &memory) {
+  Contents &contents = memory.get(table.getUnshardedAttr());
+  StringAttr bucket = table.getBucketAttr().getAttr();
+  if (!contents.allocated)
+    proof.report.error(unit) << table.getUnshardedAttr()
+                             << " is not allocated while the unit is unsharded";
+  else if (hasElements(bucket))
+    checkHolds(unit, contents, {"parameter", bucket},
+               "does not hold the parameters of the unit");
 }
 
 void IdleState::checkReadable(Operation *op, StringAttr state, Memory &memory) {

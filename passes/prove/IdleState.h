@@ -32,10 +32,18 @@ public:
   /// Checks that what the caller reads in |state| is what the step before left.
   void checkReadable(mlir::Operation *op, mlir::StringAttr state,
                      Memory &memory);
+  /// Checks that the unsharded buffer of |table| holds its parameters, whole
+  /// and on all ranks. |unit| is the op to blame.
+  void checkUnsharded(mlir::Operation *unit, zrt::BucketTableOp table,
+                      Memory &memory);
   /// Checks that replicas hold one number, and that a copy equals its source.
   void checkReplicas(mlir::Operation *transition, Memory &memory);
 
 private:
+  struct Entry {
+    std::string role;
+    mlir::StringAttr bucket;
+  };
   bool hasElements(mlir::StringAttr bucket) {
     return buckets.lookup(bucket).hasElements;
   }
@@ -44,6 +52,10 @@ private:
   /// applied.
   void checkUnchanged(mlir::Operation *op, const llvm::Twine &where,
                       Memory &memory);
+  /// Checks that |contents| are the old numbers of |entry|. |wrong| describes
+  /// in a message that they are not.
+  void checkHolds(mlir::Operation *op, const Contents &contents,
+                  const Entry &entry, const llvm::Twine &wrong);
   void readStates();
   void readCopy(zrt::BucketTableOp op, mlir::FlatSymbolRefAttr copy);
   void fillBuffers(const MeshAxes &axes);
@@ -55,10 +67,6 @@ private:
   const mlir::SymbolTable &symbols;
   const Buckets &buckets;
   Memory idle;
-  struct Entry {
-    std::string role;
-    mlir::StringAttr bucket;
-  };
   /// Buffers that live across steps.
   llvm::MapVector<mlir::StringAttr, Entry> lasting;
 };

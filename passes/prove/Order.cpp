@@ -16,7 +16,8 @@
 // The caller has a stream, too. It writes each arriving gradient before and
 // after the handlers of its arrival, and reads parameters until apply. Another
 // call may pass another stream, so nothing that the caller's stream follows is
-// known to others.
+// known to others. The caller reads parameters of a unit only while the unit is
+// unsharded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,6 +57,7 @@ private:
   void runOptional(zrt::PathStep step);
   void touchByCaller(StringAttr memory, bool writes);
   void checkRelease(zrt::PathStep step);
+  void readUnit(zrt::PathStep step);
   SmallVector<Access, 2> &inFlightOn(StringAttr memory);
   void checkView(zrt::PathStep step);
   void wait(StringAttr event, unsigned stream);
@@ -222,12 +224,37 @@ void OrderChecker::checkRelease(zrt::PathStep step) {
   }
 }
 
+/// While a unit is unsharded, the caller reads it on its stream.
+void OrderChecker::readUnit(zrt::PathStep step) {
+  for (zrt::BucketTableOp table : symbols.getTablesOf(step.unit)) {
+    StringAttr memory = symbols.getMemory(table.getUnshardedAttr());
+    for (const Access &earlier : inFlightOn(memory)) {
+      if (!earlier.call || !earlier.writes ||
+          clocks.follows(callerStream, earlier))
+        continue;
+      InFlightDiagnostic diagnostic = proof.report.opError(step.handler);
+      diagnostic << "lets the caller read " << describe(memory) << " while "
+                 << ::describe(earlier)
+                 << " may write it: let stream 'caller' wait for an event "
+                    "behind that call";
+      note(diagnostic, earlier, program);
+      break;
+    }
+    touchByCaller(memory, /*writes=*/false);
+  }
+}
+
 void OrderChecker::runHandler(zrt::PathStep step) {
   arriving = step.arriving;
   if (arriving)
     touchByCaller(symbols.getArrivingGradient(), /*writes=*/true);
   for (Operation &call : step.handler.getBody().front())
     visit(&call, step);
+  if (step.unit) {
+    readUnit(step);
+    for (Operation &call : step.reshard.getBody().front())
+      visit(&call, step);
+  }
   if (!arriving)
     return;
   checkRelease(step);
@@ -310,19 +337,21 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
   path = &next;
   state = entered;
   clocks.begin();
-  // The host waits for the caller's writes between steps, so they are ordered
-  // like the compute stream.
+  // The caller's writes between steps are ordered like the compute stream. The
+  // host waits for all streams before and after a write to what belongs to
+  // sharded parameters.
   Access caller;
   if (path->from == initial) {
     caller.writes = true;
     for (auto op : program.getOps<zrt::StateOp>())
       // The caller may write, and may not.
-      if (!elsewhere.contains(op))
+      if (zrt::BucketTableOp table = symbols.getTable(op.getBucketAttr());
+          !elsewhere.contains(op) && (!table || !table.getUnshardedAttr()))
         touch(caller, symbols.getMemory(op.getBufferAttr()),
               /*isOptional=*/true);
   }
   for (auto table : program.getOps<zrt::BucketTableOp>())
-    if (!elsewhere.contains(table))
+    if (!elsewhere.contains(table) && !table.getUnshardedAttr())
       touchByCaller(symbols.getMemory(table.getParametersAttr()),
                     /*writes=*/false);
 }
@@ -333,12 +362,12 @@ void OrderChecker::walk(const zrt::Path &next) {
     if (bucketsElsewhere.contains(step.arriving) ||
         bucketsElsewhere.contains(step.closed))
       continue;
-    if (!step.arriving) {
+    if (step.arriving)
+      checkView(step);
+    if (step.arriving || step.unit)
+      runOptional(step);
+    else
       runHandler(step);
-      continue;
-    }
-    checkView(step);
-    runOptional(step);
   }
   leave(next.to);
 }
@@ -362,7 +391,7 @@ void OrderChecker::leave(StringAttr target) {
 void OrderChecker::checkReadable() {
   clocks.begin(); // each event is of an earlier path
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
-    if (elsewhere.contains(table))
+    if (elsewhere.contains(table) || table.getUnshardedAttr())
       continue;
     StringAttr memory = symbols.getMemory(table.getParametersAttr());
     ArrayAttr events = table.getReadableAttr();

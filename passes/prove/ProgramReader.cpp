@@ -34,6 +34,7 @@ bool ProgramReader::initialize() {
         return input.isTokens && input.over == semantics.axes.getAll();
       });
   semantics.lossScale = program.getLossScale().value_or("").str();
+  semantics.hasUnits = !program.getOps<zrt::UnitTableOp>().empty();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
   measures = llvm::any_of(transitions, [](zrt::TransitionOp op) {
     return op.getEvent() == zrt::Event::measure;
@@ -206,6 +207,9 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
   case zrt::Event::arrive:
     if (!node.isOpen)
       refuse("takes a gradient of no open backward pass");
+    return; // when the state was entered
+  case zrt::Event::unshard:
+  case zrt::Event::reshard:
     return; // when the state was entered
   case zrt::Event::accumulate:
     if (!node.isOpen)
@@ -401,6 +405,7 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
 std::optional<StepSemantics> ProgramReader::run() {
   if (!initialize())
     return std::nullopt;
+  checkUnitMemory();
   checkOrder(proof, program);
   Node start;
   start.state = transitions.front().getStateAttr();
@@ -412,6 +417,7 @@ std::optional<StepSemantics> ProgramReader::run() {
     Node node = std::move(pending.back());
     pending.pop_back();
     requireEvents(node);
+    checkUnits(node);
     calls->sent.clear();
     if (node.isOpen)
       receive(node);

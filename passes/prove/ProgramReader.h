@@ -107,6 +107,11 @@ private:
   void receiveBucket(Node &node, zrt::TransitionOp transition,
                      mlir::FlatSymbolRefAttr bucket);
 
+  // Units of parameters that ranks shard (Units.cpp).
+
+  void checkUnitMemory();
+  void checkUnits(const Node &node);
+
   // Events and collectives of the protocol (Protocol.cpp).
 
   void requireEvents(const Node &node);

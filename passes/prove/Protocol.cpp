@@ -28,6 +28,8 @@ void ProgramReader::requireEvents(const Node &node) {
     events.push_back(zrt::Event::begin);
   if (measures && (node.isOpen || node.hasEarlier))
     events.push_back(zrt::Event::measure);
+  if (!program.getOps<zrt::UnitTableOp>().empty())
+    events.append({zrt::Event::unshard, zrt::Event::reshard});
   if (node.hasEarlier && semantics.oneBackward)
     for (zrt::TransitionOp op : transitions)
       if (op.getStateAttr() == node.state && op.begins())
@@ -157,7 +159,7 @@ void ProgramReader::findMeetings() {
     for (zrt::TransitionOp op : transitions) {
       zrt::Event event = op.getEvent();
       if (op.getStateAttr() != state || event == zrt::Event::arrive ||
-          event == zrt::Event::discard)
+          event == zrt::Event::discard || op.isOfUnit())
         continue;
       if (event == zrt::Event::apply || event == zrt::Event::measure) {
         applying.push_back(op);

@@ -96,6 +96,7 @@ ProofSummary ProvedStep::getSummary() const {
     waitsOver |= set;
   summary.waitsOver = semantics.axes.describe(waitsOver);
   summary.takesHints = semantics.takesHints;
+  summary.hasUnits = semantics.hasUnits;
   llvm::append_range(summary.assumed, impl->proof.assumed);
   return summary;
 }
@@ -121,6 +122,7 @@ bool ProvedStep::isSameAs(ModuleOp module) {
   prove::compareSemantics(impl->proof, *impl->semantics, *other);
   impl->semantics->meetsOver |= other->meetsOver;
   impl->semantics->takesHints |= other->takesHints;
+  impl->semantics->hasUnits |= other->hasUnits;
   llvm::append_range(impl->semantics->meetsOnStages, other->meetsOnStages);
   return !impl->proof.report.hasErrors();
 }
@@ -155,6 +157,10 @@ std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
     preconditions.push_back(
         "if another backward pass, or discard, follows one that "
         "was begun as the last, it does so on all ranks");
+  if (summary.hasUnits)
+    preconditions.push_back(
+        "all ranks unshard and reshard the same units in one order, among all "
+        "other calls of the step");
   if (!summary.assumed.empty())
     preconditions.push_back("where a caller writes state, " +
                             llvm::join(summary.assumed, ", "));

@@ -168,6 +168,7 @@ struct StepSemantics {
   /// Whether ranks wait for each other in a backward pass that is begun with
   /// the hint that it is the last.
   bool takesHints = false;
+  bool hasUnits = false; // parameters are gathered when the caller unshards
   /// As |meetsOver|, for ranks of the same pipeline stages.
   llvm::SmallVector<std::pair<llvm::ArrayRef<AxisCoordinate>, AxisSet>>
       meetsOnStages;

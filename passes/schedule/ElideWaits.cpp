@@ -149,13 +149,14 @@ void Elider::runOptional(zrt::PathStep step, Knowledge &known) {
     before.insert({event, known.follows[event]});
   };
   SmallVector<zrt::RecordOp> records;
-  for (Operation &call : step.handler.getBody().front())
-    if (auto op = dyn_cast<zrt::RecordOp>(call)) {
-      keep(op.getEventAttr());
-      records.push_back(op);
-    } else if (auto op = dyn_cast<zrt::WaitOp>(call)) {
-      keep(op.getEventAttr());
-    }
+  for (zrt::HandlerOp handler : step.getHandlers())
+    for (Operation &call : handler.getBody().front())
+      if (auto op = dyn_cast<zrt::RecordOp>(call)) {
+        keep(op.getEventAttr());
+        records.push_back(op);
+      } else if (auto op = dyn_cast<zrt::WaitOp>(call)) {
+        keep(op.getEventAttr());
+      }
   ArrayAttr list = step.arriving
                        ? symbols.getTable(step.arriving).getWritableAttr()
                        : nullptr;
@@ -163,8 +164,9 @@ void Elider::runOptional(zrt::PathStep step, Knowledge &known) {
     for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
       keep(symbol);
   auto upTo = known.upTo;
-  for (Operation &call : step.handler.getBody().front())
-    visit(&call, step.arriving, known);
+  for (zrt::HandlerOp handler : step.getHandlers())
+    for (Operation &call : handler.getBody().front())
+      visit(&call, step.arriving, known);
   known.upTo = upTo;
   for (auto &[event, follows] : before)
     for (size_t s = 0; s < kNumStreams; ++s)

@@ -61,6 +61,7 @@ private:
 
   void walk(const zrt::Path &path, State state);
   void runHandler(zrt::PathStep step, int64_t index, State &state);
+  void readUnit(zrt::PathStep step, State &state);
   void runOptional(zrt::PathStep step, int64_t index, State &state);
   void visit(zrt::RuntimeCall call, zrt::PathStep step, int64_t index,
              State &state);
@@ -96,9 +97,9 @@ private:
   /// the call, which stands for the work of the compute stream before that
   /// handler.
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> waits;
-  /// By handler of arrivals: the streams that wait for the caller's stream, and
-  /// the calls that the caller's stream waits for.
-  llvm::MapVector<Operation *, llvm::SmallSetVector<Stream, 2>> arrivalWaits;
+  /// By handler of arrivals or of a unit: the streams that wait for the
+  /// caller's stream, and the calls that the caller's stream waits for.
+  llvm::MapVector<Operation *, llvm::SmallSetVector<Stream, 2>> callerWaits;
   llvm::MapVector<Operation *, llvm::SetVector<Operation *>> releases;
   /// The streams that wait for the caller's stream in apply.
   llvm::SmallSetVector<Stream, 2> applyWaits;
@@ -130,15 +131,17 @@ Scheduler::Uses Scheduler::getUses(zrt::RuntimeCall call,
 
 void Scheduler::addHazard(zrt::RuntimeCall call, zrt::PathStep step,
                           int64_t index, InFlight earlier) {
+  Operation *handler = call->getParentOp();
   if (earlier.stream == Stream::caller) {
-    (step.arriving ? arrivalWaits[step.handler] : applyWaits)
+    (step.arriving || step.unit ? callerWaits[handler] : applyWaits)
         .insert(call.getStream());
     return;
   }
-  bool hasEvent = earlier.call &&
-                  (earlier.step == index || earlier.stream != Stream::compute);
-  Operation *source =
-      hasEvent ? earlier.call.getOperation() : step.handler.getOperation();
+  // A unit is gathered beside other work of the compute stream, and waits for
+  // no more of it than it must.
+  bool hasEvent = earlier.call && (earlier.step == index || step.unit ||
+                                   earlier.stream != Stream::compute);
+  Operation *source = hasEvent ? earlier.call.getOperation() : handler;
   if (isa<zrt::PackOp>(call))
     writable[step.arriving].insert(source);
   else
@@ -184,6 +187,11 @@ void Scheduler::runHandler(zrt::PathStep step, int64_t index, State &state) {
     touch(arriving, written, /*isOptional=*/false, state);
   for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
     visit(call, step, index, state);
+  if (step.unit)
+    readUnit(step, state);
+  if (step.reshard)
+    for (auto call : step.reshard.getBody().getOps<zrt::RuntimeCall>())
+      visit(call, step, index, state);
   if (!step.arriving)
     return;
   for (const InFlight &use : state[arriving])
@@ -192,13 +200,27 @@ void Scheduler::runHandler(zrt::PathStep step, int64_t index, State &state) {
   touch(arriving, written, /*isOptional=*/false, state);
 }
 
+/// The caller's stream reads the parameters of an unsharded unit behind the
+/// calls that write them.
+void Scheduler::readUnit(zrt::PathStep step, State &state) {
+  for (zrt::BucketTableOp table : symbols.getTablesOf(step.unit)) {
+    unsigned memory = number(symbols.getMemory(table.getUnshardedAttr()));
+    for (const InFlight &use : state[memory])
+      if (use.call && use.writes)
+        releases[step.handler].insert(use.call);
+    touch(memory, {nullptr, Stream::caller, /*writes=*/false},
+          /*isOptional=*/false, state);
+  }
+}
+
 /// |step| may not run. What was in flight before it then still is.
 void Scheduler::runOptional(zrt::PathStep step, int64_t index, State &state) {
   llvm::MapVector<unsigned, SmallVector<InFlight, 2>> without;
-  for (auto call : step.handler.getBody().getOps<zrt::RuntimeCall>())
-    for (auto [memory, writes, isOptional] : getUses(call, step.arriving))
-      if (memory < state.size())
-        without.insert({memory, state[memory]});
+  for (zrt::HandlerOp handler : step.getHandlers())
+    for (auto call : handler.getBody().getOps<zrt::RuntimeCall>())
+      for (auto [memory, writes, isOptional] : getUses(call, step.arriving))
+        if (memory < state.size())
+          without.insert({memory, state[memory]});
   runHandler(step, index, state);
   for (auto &[memory, before] : without)
     for (const InFlight &use : before)
@@ -225,19 +247,23 @@ void Scheduler::walk(const zrt::Path &path, State state) {
   auto getMemory = [&](FlatSymbolRefAttr buffer) {
     return number(symbols.getMemory(buffer));
   };
-  // Between steps the caller may write parameters and state, and need not. The
-  // host waits for that, so it is ordered like the compute stream.
+  // Between steps the caller may write parameters and state, and need not. It
+  // is ordered like the compute stream. The host waits for all streams before
+  // and after a write to what belongs to sharded parameters.
   if (path.from == initial)
     for (auto op : program.getOps<zrt::StateOp>())
-      touch(getMemory(op.getBufferAttr()),
-            {nullptr, Stream::compute, /*writes=*/true}, /*isOptional=*/true,
-            state);
+      if (zrt::BucketTableOp table = symbols.getTable(op.getBucketAttr());
+          !table || !table.getUnshardedAttr())
+        touch(getMemory(op.getBufferAttr()),
+              {nullptr, Stream::compute, /*writes=*/true}, /*isOptional=*/true,
+              state);
   // Before apply the caller has read parameters.
   if (path.event == zrt::Event::apply)
     for (auto table : program.getOps<zrt::BucketTableOp>())
-      touch(getMemory(table.getParametersAttr()),
-            {nullptr, Stream::caller, /*writes=*/false}, /*isOptional=*/false,
-            state);
+      if (!table.getUnshardedAttr())
+        touch(getMemory(table.getParametersAttr()),
+              {nullptr, Stream::caller, /*writes=*/false}, /*isOptional=*/false,
+              state);
   int64_t index = 0;
   for (zrt::PathStep step : path.steps) {
     if (step.isOptional)
@@ -256,6 +282,8 @@ void Scheduler::findReadable() {
   for (auto transition : program.getOps<zrt::TransitionOp>())
     stateNames.insert(transition.getNextAttr());
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    if (table.getUnshardedAttr())
+      continue; // the caller waits in each handler that unshards
     unsigned memory = number(symbols.getMemory(table.getParametersAttr()));
     llvm::SetVector<Operation *> writes;
     bool isOnCompute = true;
@@ -368,11 +396,11 @@ void Scheduler::waitForCaller(zrt::HandlerOp handler,
 }
 
 /// Apply begins with the waits for the caller, in a handler of their own: a
-/// wait between calls would divide a graph. A handler of arrivals begins with
-/// them, and ends with those of the caller.
+/// wait between calls would divide a graph. A handler of arrivals or of a unit
+/// begins with them, and ends with those of the caller.
 void Scheduler::emitForCaller() {
   MLIRContext *context = program.getContext();
-  for (auto &[handler, streams] : arrivalWaits)
+  for (auto &[handler, streams] : callerWaits)
     waitForCaller(cast<zrt::HandlerOp>(handler), streams.getArrayRef());
   if (!applyWaits.empty()) {
     auto transitions = program.getOps<zrt::TransitionOp>();

@@ -30,6 +30,12 @@ static Stream chooseStream(Operation *call, const zrt::ProgramSymbols &symbols,
   auto spaceOf = [&](FlatSymbolRefAttr buffer) {
     return symbols.lookup<zrt::BufferOp>(buffer).getSpace();
   };
+  // Memory of unsharded parameters goes from collective to collective.
+  for (StringRef name : {"buffer", "target"})
+    if (auto buffer = call->getInherentAttr(name);
+        buffer && *buffer &&
+        symbols.isUnsharded(cast<FlatSymbolRefAttr>(*buffer)))
+      return Stream::collective;
   if (auto copy = dyn_cast<zrt::CopyOp>(call)) {
     zrt::Space target = spaceOf(copy.getTargetAttr());
     if (spaceOf(copy.getSourceAttr()) == target)

@@ -32,7 +32,9 @@ LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
     : mesh(settings.mesh, category, "dp=4",
            "Sizes of mesh axes, such as edp=2:tp=4 (default: "
            "the sizes in the IR)"),
-      stage(settings.stage, category, "0|1|2", "ZeRO stage (default 1)"),
+      stage(settings.stage, category, "0|1|2|3",
+            "ZeRO stage (default 1). Stage 3 shards the "
+            "parameters of each zero.unit"),
       shardOver(settings.shardOver, category, "edp,ep",
                 "Axes that divide master weights and optimizer "
                 "state. Ranks along\nother axes hold replicas "
@@ -176,12 +178,8 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   if (mesh.isGiven && failed(readMesh(mesh, message)))
     return failure();
   int level = 0;
-  if (StringRef(stage.text).getAsInteger(10, level) || level < 0 || level > 2)
-    return reject(stage, "0, 1 or 2", message,
-                  stage.text == "3"
-                      ? "; stage 3, which shards parameters, is not "
-                        "supported yet"
-                      : "");
+  if (StringRef(stage.text).getAsInteger(10, level) || level < 0 || level > 3)
+    return reject(stage, "0, 1, 2 or 3", message);
   if (offload.text != "none" && offload.text != "optimizer")
     return reject(offload, "none or optimizer", message,
                   offload.text == "cpu"

@@ -123,6 +123,11 @@ def write_step(options, out):
         listed = ", ".join(parameters[i].name for i in members)
         skips = options.absent == "skip" and set(members) <= set(optional)
         out.write(f"zero.group @group{group} [{listed}]{' absent skip' * skips}\n")
+    # The last parameters are of no unit if the units do not divide them.
+    for unit in range(options.units):
+        size = options.parameters // options.units
+        listed = ", ".join(p.name for p in parameters[unit * size : (unit + 1) * size])
+        out.write(f"zero.unit @unit{unit} [{listed}]\n")
     for optimizer in dict.fromkeys(optimizers):
         out.write(optimizer.read_text())
     if options.loss_scale:
@@ -306,6 +311,9 @@ def main():
         default=1.0, help="a number, 'input' for an argument of the step, or 0: no clipping",
     )  # fmt: skip
     parser.add_argument("--groups", type=int, default=2)
+    parser.add_argument(
+        "--units", type=int, default=0, help="units of consecutive parameters, for stage 3"
+    )
     parser.add_argument(
         "--absent", choices=["zero", "skip"], default="zero",
         help="skip: groups of optional parameters are skipped if their gradients are absent",

@@ -55,7 +55,10 @@ typedef enum zero_rt_event_kind {
   /// Ends the backward passes, and computes what apply reports. Then apply or
   /// discard follows.
   ZERO_RT_EVENT_MEASURE = 6,
-  ZERO_RT_EVENT_COUNT = 7
+  /// Events of a unit of parameters, which run a handler of its row.
+  ZERO_RT_EVENT_UNSHARD = 7,
+  ZERO_RT_EVENT_RESHARD = 8,
+  ZERO_RT_EVENT_COUNT = 9
 } zero_rt_event_kind;
 
 /// The streams of a step. Each is a queue of the rank's device, whose work runs
@@ -94,7 +97,7 @@ typedef struct zero_rt_bucket_row {
   int64_t name;
   int64_t elements;         // of a row, pads included
   int64_t gradient_buffer;  // gradients arrive here; not sharded
-  int64_t parameter_buffer; // not sharded
+  int64_t parameter_buffer; // not sharded, except if the bucket is of a unit
   /// The master weights, sharded or not; -1 if the parameter is its own master
   /// weights. Between steps the parameter is the rounded master weights, unless
   /// state_write wrote other values to both, or the caller has written to the
@@ -159,12 +162,29 @@ typedef struct zero_rt_state_row {
   int64_t index;
 } zero_rt_state_row;
 
+/// A unit of parameters, of which each rank keeps slices. It is gathered by the
+/// handler |unshard| and given up by the handler |reshard|.
+typedef struct zero_rt_unit_row {
+  int64_t name;
+  int64_t unshard;
+  int64_t reshard;
+} zero_rt_unit_row;
+
+/// What belongs to a bucket of a unit; -1 and -1 for other buckets.
+typedef struct zero_rt_bucket_unit_row {
+  int64_t unit;
+  /// Where the caller reads the parameters while the unit is unsharded; -1:
+  /// in the parameter buffer. If there is one, the parameter buffer is sharded.
+  int64_t unsharded_buffer;
+} zero_rt_bucket_unit_row;
+
 /// The order in which the buckets of a backward pass are closed: entries
 /// [first, first + count). A bucket is closed by its handler when all its
-/// gradients have arrived and the earlier buckets are closed. A bucket is open
-/// when the earlier buckets whose gradients use the same memory are closed.
-/// Gradients of a bucket that is not open yet wait. |scratch| is 1 if no
-/// handler reads the gradient buffer of a closed bucket.
+/// gradients have arrived and the earlier buckets are closed. In a library with
+/// units a bucket is complete when its unit is resharded, and not before. A
+/// bucket is open when the earlier buckets whose gradients use the same memory
+/// are closed. Gradients of a bucket that is not open yet wait. |scratch| is 1
+/// if no handler reads the gradient buffer of a closed bucket.
 typedef struct zero_rt_sequence_row {
   int64_t first;
   int64_t count;
@@ -317,6 +337,11 @@ struct zero_rt_library {
   /// than the CPU.
   int64_t num_executables;
   const zero_rt_executable *executables;
+  /// Since version 16. Units of parameters that ranks shard, and a row for each
+  /// bucket. num_units 0: each rank keeps all its parameters.
+  int64_t num_units;
+  const zero_rt_unit_row *units;
+  const zero_rt_bucket_unit_row *bucket_units;
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

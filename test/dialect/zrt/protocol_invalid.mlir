@@ -43,7 +43,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   // expected-note@+1 {{the memory is that of this one}}
   zrt.buffer @a : !zero.value<8xf32> role gradient in device on_demand
-  // expected-error@+1 {{buffers that share memory must not be sharded or on demand}}
+  // expected-error@+1 {{shares memory that is on demand, and may not be there}}
   zrt.buffer @b : !zero.value<8xf32> role gradient in device shares @a
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// RUN: not zero-opt %S/../Inputs/laid_out.mlir --zero-insert-collectives=stage=3 2>&1 | FileCheck %s --check-prefix=STAGE
+// RUN: not zero-opt %S/../Inputs/laid_out.mlir --zero-insert-collectives=stage=4 2>&1 | FileCheck %s --check-prefix=STAGE
 // RUN: not zero-opt %s --zero-insert-collectives 2>&1 | FileCheck %s
 //
-// STAGE: stage must be 0, 1 or 2, got 3 (stage 3 is not supported yet)
+// STAGE: stage must be 0, 1, 2 or 3, got 4
 //
 // A step that was never laid out is refused.
 // CHECK: of a reduced gradient is not laid out; run zero-assign-layout first

@@ -1,0 +1,146 @@
+//===- ProgramUnits.cpp - Runs a zrt.program: units of parameters ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The caller uses units in order: forward, from some unit on, and in a backward
+// pass in the order of the buckets. The next unit is unsharded while the one
+// before is in use.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/interpret/ProgramInterpreter.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace zero;
+using zrt::Event;
+using zrt::UnitTableOp;
+
+LogicalResult ProgramInterpreter::planUnit(int64_t rank, UnitTableOp unit,
+                                           Event event) {
+  // Checks that the state allows the event, which runs no handler of its own.
+  if (failed(planEvent(rank, event)))
+    return failure();
+  planHandler(rank,
+              event == Event::unshard ? unit.getUnshardAttr()
+                                      : unit.getReshardAttr(),
+              /*arriving=*/nullptr, unit);
+  return success();
+}
+
+bool ProgramInterpreter::shareMemory(UnitTableOp a, UnitTableOp b) {
+  const zrt::ProgramSymbols &symbols = program.getSymbols();
+  for (zrt::BucketTableOp one : symbols.getTablesOf(a))
+    for (zrt::BucketTableOp other : symbols.getTablesOf(b))
+      if (symbols.getMemory(one.getUnshardedAttr()) ==
+          symbols.getMemory(other.getUnshardedAttr()))
+        return true;
+  return false;
+}
+
+LogicalResult ProgramInterpreter::planReshard(int64_t rank, UnitTableOp unit) {
+  if (!llvm::is_contained(unsharded[rank], unit))
+    return success();
+  llvm::erase(unsharded[rank], unit);
+  return planUnit(rank, unit, Event::reshard);
+}
+
+LogicalResult ProgramInterpreter::planUse(int64_t rank, UnitTableOp unit) {
+  if (!unit)
+    return success();
+  if (!llvm::is_contained(unsharded[rank], unit)) {
+    for (UnitTableOp other : llvm::to_vector(unsharded[rank]))
+      if (shareMemory(unit, other) && failed(planReshard(rank, other)))
+        return failure();
+    unsharded[rank].push_back(unit);
+    if (failed(planUnit(rank, unit, Event::unshard)))
+      return failure();
+  }
+  plans[rank].push_back({Action::Kind::readUnit, nullptr,
+                         [this, rank, unit] { readUnit(rank, unit); }, nullptr,
+                         unit});
+  return success();
+}
+
+LogicalResult ProgramInterpreter::planPrefetch(int64_t rank, UnitTableOp unit) {
+  auto blocks = [&](UnitTableOp other) {
+    return other == unit || shareMemory(unit, other);
+  };
+  if (!unit || llvm::any_of(unsharded[rank], blocks))
+    return success();
+  unsharded[rank].push_back(unit);
+  return planUnit(rank, unit, Event::unshard);
+}
+
+LogicalResult ProgramInterpreter::planForward(int64_t rank) {
+  auto units = llvm::to_vector(program.getOp().getOps<UnitTableOp>());
+  // An order of streams also chooses the unit that is used first.
+  if (!units.empty())
+    std::rotate(units.begin(), units.begin() + (seed + seed / 2) % units.size(),
+                units.end());
+  for (auto [i, unit] : llvm::enumerate(units))
+    if (failed(planUse(rank, unit)) ||
+        failed(planPrefetch(rank, i + 1 < units.size() ? units[i + 1]
+                                                       : UnitTableOp())) ||
+        failed(planReshard(rank, unit)))
+      return failure();
+  return success();
+}
+
+UnitTableOp ProgramInterpreter::getUnit(FlatSymbolRefAttr bucket) {
+  zrt::BucketTableOp table = program.getSymbols().getTable(bucket);
+  if (!table || !table.getUnshardedAttr())
+    return nullptr;
+  for (auto unit : program.getOp().getOps<UnitTableOp>())
+    if (llvm::is_contained(program.getSymbols().getTablesOf(unit), table))
+      return unit;
+  return nullptr;
+}
+
+Array ProgramInterpreter::joinSlices(int64_t rank, zrt::BucketTableOp table) {
+  FlatSymbolRefAttr symbol = table.getParametersAttr();
+  const Buffer &buffer = program.getBuffer(symbol);
+  zrt::BufferOp op = buffer.op;
+  const PerRank &slices = program.read(symbol);
+  Array whole(*buffer.format, op.getRowLength());
+  for (const auto &group : ranks.getGroups(op.getOwners()))
+    if (llvm::is_contained(group, rank))
+      for (int64_t owner : group)
+        llvm::copy(slices[owner].elements,
+                   whole.elements.begin() + buffer.held[owner].begin);
+  return whole;
+}
+
+static bool isSame(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+void ProgramInterpreter::readUnit(int64_t rank, UnitTableOp unit) {
+  for (zrt::BucketTableOp table : program.getSymbols().getTablesOf(unit)) {
+    Array expected = joinSlices(rank, table);
+    const Array &view = program.read(table.getUnshardedAttr())[rank];
+    for (const Parameter &parameter : parameters) {
+      if (parameter.table != table)
+        continue;
+      for (int64_t e = parameter.range.begin; e < parameter.range.end; ++e) {
+        if (e < static_cast<int64_t>(view.size()) &&
+            isSame(view[e].value, expected[e].value))
+          continue;
+        ParameterOp op = parameter.op;
+        InFlightDiagnostic diag = unit.emitOpError();
+        diag << "lets the caller of rank " << rank << " read ";
+        if (e < static_cast<int64_t>(view.size()))
+          diag << view[e].value;
+        else
+          diag << "nothing";
+        diag << " as element " << e - parameter.range.begin << " of @"
+             << op.getSymName() << ", expected " << expected[e].value;
+        hasFailed = true;
+        return;
+      }
+    }
+  }
+}

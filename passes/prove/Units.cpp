@@ -1,0 +1,99 @@
+//===- Units.cpp - Units of parameters that ranks shard -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The caller unshards and reshards units in any order and in any state that
+// allows it, so the states of units are no states of the proof. Instead: in
+// each state of the protocol a unit that is unsharded holds its parameters; its
+// handlers touch its own memory only, and nothing else touches this memory. So
+// a unit holds its parameters as long as it is unsharded, whatever runs
+// meanwhile. The runtime refuses what would change parameters in that time:
+// apply, and a second unit in the same memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/ProgramReader.h"
+
+#include "dialect/zrt/MemoryUses.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+/// Whether |use| by a call of |unit| is one that commutes with all that others
+/// do: of the memory of its unsharded buffers, or a read of its parameters.
+static bool isOwn(const zrt::ProgramSymbols &symbols, zrt::UnitTableOp unit,
+                  const zrt::MemoryUse &use) {
+  return llvm::any_of(symbols.getTablesOf(unit), [&](zrt::BucketTableOp table) {
+    return use.memory == symbols.getMemory(table.getUnshardedAttr()) ||
+           (!use.writes &&
+            use.memory == symbols.getMemory(table.getParametersAttr()));
+  });
+}
+
+/// Checks that handlers of units touch memory of their unit only, and that
+/// other handlers do not touch the memory in which units are unsharded.
+void ProgramReader::checkUnitMemory() {
+  zrt::ProgramSymbols uses(program);
+  llvm::DenseMap<Attribute, zrt::UnitTableOp> unitOf; // by handler
+  llvm::DenseSet<StringAttr> unsharded;
+  for (auto unit : program.getOps<zrt::UnitTableOp>()) {
+    unitOf[unit.getUnshardAttr()] = unitOf[unit.getReshardAttr()] = unit;
+    for (zrt::BucketTableOp table : uses.getTablesOf(unit))
+      unsharded.insert(uses.getMemory(table.getUnshardedAttr()));
+  }
+  if (unitOf.empty())
+    return;
+  for (auto handler : program.getOps<zrt::HandlerOp>()) {
+    zrt::UnitTableOp unit = unitOf.lookup(FlatSymbolRefAttr::get(handler));
+    for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
+      if (unit && !isa<zrt::AllocateOp, zrt::ReleaseOp, zrt::CopyOp,
+                       zrt::AllGatherOp, zrt::RecordOp, zrt::WaitOp>(call))
+        proof.report.opError(call)
+            << "is in a handler of unit " << unit.getUnitAttr()
+            << ", which gathers and releases parameters and does nothing else";
+      for (const zrt::MemoryUse &use : uses.getUses(call, nullptr)) {
+        bool isRight =
+            unit ? isOwn(uses, unit, use) : !unsharded.contains(use.memory);
+        if (isRight)
+          continue;
+        InFlightDiagnostic diagnostic = proof.report.opError(call);
+        diagnostic << (use.writes ? "writes " : "reads ")
+                   << zrt::describeMemory(use.memory);
+        if (unit)
+          diagnostic << ", which is not of unit " << unit.getUnitAttr()
+                     << ": other calls may run before and after";
+        else
+          diagnostic << ", in which a unit may be unsharded";
+        break;
+      }
+    }
+  }
+}
+
+void ProgramReader::checkUnits(const Node &node) {
+  auto units = program.getOps<zrt::UnitTableOp>();
+  if (units.empty() || proof.report.hasErrors())
+    return;
+  // Only memory of units changes, as checkUnitMemory() found.
+  Memory memory = node.memory;
+  calls->inBackward = node.isOpen;
+  zrt::ProgramSymbols tables(program);
+  for (zrt::UnitTableOp unit : units) {
+    calls->begin();
+    runHandler(unit.getUnshardAttr(), memory);
+    for (zrt::BucketTableOp table : tables.getTablesOf(unit))
+      idle->checkUnsharded(unit, table, memory);
+    runHandler(unit.getReshardAttr(), memory);
+    for (zrt::BucketTableOp table : tables.getTablesOf(unit))
+      if (memory.get(table.getUnshardedAttr()).allocated)
+        proof.report.error(unit)
+            << table.getUnshardedAttr()
+            << " is never released: its memory is not free when the unit is "
+               "resharded";
+    if (proof.report.hasErrors())
+      return;
+  }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// RUN: zero-opt %s --split-input-file --verify-diagnostics
+//
+// Rules of units, each by its name.
+
+// unit_c1
+// expected-error@+1 {{has no members: nothing would be gathered}}
+zero.unit @u []
+
+// -----
+
+// unit_c1
+zero.parameter @weight : 8xf32
+// expected-error@+1 {{member @wieght is not a zero.parameter of this module; did you mean @weight?}}
+zero.unit @u [@wieght]
+
+// -----
+
+// unit_c1
+zero.parameter @w : 8xf32
+// expected-error@+1 {{member @w is listed twice}}
+zero.unit @u [@w, @w]
+
+// -----
+
+// unit_c1
+zero.parameter @w : 8xf32
+// expected-note@+1 {{the other one is here}}
+zero.unit @u [@w]
+// expected-error@+1 {{member @w is in another unit as well}}
+zero.unit @v [@w]
+
+// -----
+
+// unit_c2
+// expected-note@+1 {{leave it out of the step, or do not declare it 'frozen'}}
+zero.parameter @w : 8xf32 frozen
+// expected-error@+1 {{frozen}}
+zero.unit @u [@w]
+
+// -----
+
+// bucket_c6
+zero.parameter @w : 8xf32
+zero.unit @layer0 [@w]
+// expected-error@+1 {{unit @layer1 is not a zero.unit of this module; did you mean @layer0?}}
+zero.bucket @b0 : 32xf32 arrives f32 [@w] offsets [0] extents [32] unit @layer1
+
+// -----
+
+// bucket_c6
+zero.parameter @w : 8xf32
+zero.parameter @v : 8xf32
+// expected-note@+1 {{the unit is here}}
+zero.unit @layer0 [@w]
+// expected-error@+1 {{is of unit @layer0, and member @v is not}}
+zero.bucket @b0 : 64xf32 arrives f32 [@w, @v] offsets [0, 32] extents [32, 32] unit @layer0
