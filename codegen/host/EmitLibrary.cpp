@@ -92,6 +92,13 @@ static void addExecutables(Constant executable, GlobalBuilder &globals,
   fields.push_back(executable);
 }
 
+static void addUnits(const Tables &tables, GlobalBuilder &globals,
+                     SmallVectorImpl<Constant> &fields) {
+  fields.push_back(globals.integer(64, tables.units.size()));
+  fields.push_back(emitRows(globals, "units", tables.units));
+  fields.push_back(emitRows(globals, "bucket_units", tables.bucketUnits));
+}
+
 /// Emits the symbol by which zero_rt_open finds |library|.
 static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
   OpBuilder &builder = globals.getBuilder();
@@ -132,6 +139,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
       fields.push_back(globals.integer(64, 0));
     fields.push_back({});
     addExecutables(code, globals, fields);
+    addUnits(stage.tables, globals, fields);
     libraries.push_back(globals.structure("library", fields).symbol);
   }
   // The library of the first stage lists the others.
@@ -144,6 +152,8 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
   first.push_back(globals.integer(64, isSplit ? stages.size() : 0));
   first.push_back(isSplit ? globals.pointers("stages", libraries) : Constant());
   addExecutables(firstCuda, globals, first);
+  globals.setPrefix(isSplit ? "stage0." : "");
+  addUnits(stages.front().tables, globals, first);
   globals.setPrefix("");
   globals.structure("library", first);
   emitLibraryPointer(globals, symbol);

@@ -124,15 +124,19 @@ static void describeStage(const StageProgram &stage, json::Object &object) {
   object["largest_buffers"] = describeLargest(tables);
   object["warnings"] = json::Array(); // none today; format 1 has the key
   json::Object traffic, collectives, kernels;
-  auto count = [&](StringRef when, StringRef state, zrt::Event event) {
-    Traffic one = countTraffic(program, tables, state, event);
+  auto add = [&](StringRef when, const Traffic &one) {
     traffic[when] = one.toJson();
     collectives[when] = one.collectivesToJson();
     kernels[when] = one.kernelsToJson();
   };
+  auto count = [&](StringRef when, StringRef state, zrt::Event event) {
+    add(when, countTraffic(program, tables, state, event));
+  };
   count("first_backward", "first", zrt::Event::accumulate);
   count("each_later_backward", "next", zrt::Event::accumulate);
   count("apply", getClosedState(program), zrt::Event::apply);
+  if (!tables.units.empty())
+    add("unshard_all", countUnits(program, tables));
   object["traffic_per_rank"] = std::move(traffic);
   object["collectives_per_rank"] = std::move(collectives);
   object["kernels_per_rank"] = std::move(kernels);

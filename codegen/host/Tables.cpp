@@ -38,6 +38,7 @@ private:
   void addSegments();
   LogicalResult addBuckets(MeshOp mesh);
   void addStates();
+  void addUnits();
   void addProtocol();
   int64_t bits(double value) { return llvm::bit_cast<int64_t>(value); }
 
@@ -319,6 +320,26 @@ void TableReader::addProtocol() {
   }
 }
 
+void TableReader::addUnits() {
+  llvm::DenseMap<Attribute, int64_t> unitRows;
+  for (auto op : program.getOps<zrt::UnitTableOp>()) {
+    unitRows[op.getUnitAttr()] = tables.units.size();
+    tables.units.push_back({tables.strings.add(op.getUnit()),
+                            tables.getHandler(op.getUnshardAttr()),
+                            tables.getHandler(op.getReshardAttr())});
+  }
+  if (unitRows.empty())
+    return;
+  for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
+    auto unit = unitRows.find(bucket.getUnitAttr());
+    tables.bucketUnits.push_back(
+        {unit == unitRows.end() ? -1 : unit->second,
+         table.getUnshardedAttr() ? tables.getBuffer(table.getUnshardedAttr())
+                                  : -1});
+  }
+}
+
 FailureOr<Tables> TableReader::build() {
   auto module = program->getParentOfType<ModuleOp>();
   auto mesh = zrt::lookup<MeshOp>(symbols, program, program.getMeshAttr());
@@ -356,6 +377,7 @@ FailureOr<Tables> TableReader::build() {
   if (failed(addBuckets(mesh)))
     return failure();
   addStates();
+  addUnits();
   addProtocol();
   addActivations(module, tables);
   if (std::optional<StringRef> cut = tables.strings.findCut())

@@ -176,3 +176,13 @@ Traffic zero::countTraffic(zrt::ProgramOp program, const Tables &tables,
   }
   return total;
 }
+
+Traffic zero::countUnits(zrt::ProgramOp program, const Tables &tables) {
+  Traffic total;
+  SymbolTableCollection symbols;
+  for (auto unit : program.getOps<zrt::UnitTableOp>())
+    countHandler(
+        zrt::lookup<zrt::HandlerOp>(symbols, unit, unit.getUnshardAttr()),
+        tables, symbols, total);
+  return total;
+}

@@ -47,6 +47,9 @@ struct Traffic {
 Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
                      llvm::StringRef state, zrt::Event event);
 
+/// The traffic of unsharding each unit once.
+Traffic countUnits(zrt::ProgramOp program, const Tables &tables);
+
 } // namespace zero
 
 #endif // ZERO_CODEGEN_HOST_TRAFFIC_H

@@ -29,6 +29,7 @@ private:
   void addPlan();
   void addParameters();
   void addBuckets();
+  void addUnits();
   void addBuffers();
   void addScalars();
   void addActivations();
@@ -99,6 +100,21 @@ void Reader::addBuckets() {
           row.num_readable < 0
               ? "its stream"
               : names.events(row.first_readable, row.num_readable)}});
+  }
+}
+
+void Reader::addUnits() {
+  for (int64_t i = 0; i < library.num_units; ++i) {
+    const zero_rt_unit_row &row = library.units[i];
+    add("unit " + names.text(row.name), {{"unshard by", number(row.unshard)},
+                                         {"reshard by", number(row.reshard)}});
+  }
+  for (int64_t i = 0; library.num_units > 0 && i < library.num_buckets; ++i) {
+    const zero_rt_bucket_unit_row &row = library.bucket_units[i];
+    bool isOfUnit = row.unit >= 0 && row.unit < library.num_units;
+    add("bucket " + names.bucket(i),
+        {{"unit", isOfUnit ? names.text(library.units[row.unit].name) : "none"},
+         {"unsharded in", names.buffer(row.unsharded_buffer)}});
   }
 }
 
@@ -213,6 +229,7 @@ std::vector<std::string> Reader::read() {
   addPlan();
   addParameters();
   addBuckets();
+  addUnits();
   addBuffers();
   addScalars();
   addActivations();

@@ -32,6 +32,7 @@ private:
   void addPlan();
   void addParameters();
   void addBucket(zrt::BucketTableOp table);
+  void addUnits();
   void addBuffers();
   void addScalars();
   void addActivations();
@@ -137,6 +138,25 @@ void TableReader::addBucket(zrt::BucketTableOp table) {
        {"readable after", table.getReadableAttr()
                               ? calls.events(table.getReadableAttr())
                               : "its stream"}});
+}
+
+void TableReader::addUnits() {
+  llvm::DenseSet<Attribute> units;
+  for (auto op : program.getOps<zrt::UnitTableOp>()) {
+    units.insert(op.getUnitAttr());
+    add("unit " + op.getUnit().str(),
+        {{"unshard by", number(calls.getPlace(op.getUnshardAttr()))},
+         {"reshard by", number(calls.getPlace(op.getReshardAttr()))}});
+  }
+  if (units.empty())
+    return;
+  for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
+    bool isOfUnit = units.contains(bucket.getUnitAttr());
+    add("bucket " + bucket.getSymName().str(),
+        {{"unit", isOfUnit ? bucket.getUnit()->str() : "none"},
+         {"unsharded in", nameOrNone(table.getUnshardedAttr())}});
+  }
 }
 
 void TableReader::addBuffers() {
@@ -276,6 +296,7 @@ std::vector<std::string> TableReader::read() {
   addParameters();
   for (auto table : program.getOps<zrt::BucketTableOp>())
     addBucket(table);
+  addUnits();
   addBuffers();
   addScalars();
   addActivations();

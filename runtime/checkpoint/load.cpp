@@ -18,6 +18,7 @@
 #include "core/numeric.h"
 #include "core/protocol.h"
 #include "core/state_entries.h"
+#include "core/units.h"
 
 #include <algorithm>
 #include <cstring>
@@ -159,6 +160,7 @@ zero_rt_status calls::load(Step *step, const char *folder,
           return fail(ZERO_RT_INVALID_ARGUMENT, "folder is %s",
                       folder ? "empty" : "null");
         ZERO_RT_TRY(requireIdle(*step, "load"));
+        ZERO_RT_TRY(requireSharded(*step, "load"));
         loader = std::make_unique<Loader>(*step, folder);
         ZERO_RT_TRY(loader->find(mine));
         return loader->read(/*isWritten=*/false);

@@ -28,13 +28,22 @@ zero_rt_status calls::allocate(Step *step, int32_t buffer) {
   if (step->buffers[size_t(buffer)].data)
     return fail(ZERO_RT_INTERNAL, "allocate: buffer '%s' is allocated already",
                 step->bufferName(buffer));
-  return step->allocate(buffer);
+  int64_t owner = step->library->buffers[buffer].shares;
+  if (owner < 0)
+    return step->allocate(buffer);
+  const Block &memory = step->buffers[size_t(owner)];
+  // Its bytes count as those of the owner.
+  step->buffers[size_t(buffer)] = {memory.data, 0, memory.space, memory.role};
+  return ZERO_RT_OK;
 }
 
 zero_rt_status calls::release(Step *step, int32_t buffer) {
   ZERO_RT_TRY(checkOnDemand(*step, "release", buffer));
   ZERO_RT_TRY(checkBuffer(*step, "release", buffer));
-  step->runtime->memory.release(step->buffers[size_t(buffer)]);
+  if (step->library->buffers[buffer].shares >= 0)
+    step->buffers[size_t(buffer)] = {};
+  else
+    step->runtime->memory.release(step->buffers[size_t(buffer)]);
   return ZERO_RT_OK;
 }
 

@@ -15,6 +15,7 @@
 #include "core/protocol.h"
 #include "core/state_entries.h"
 #include "core/status.h"
+#include "core/units.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -186,7 +187,8 @@ static zero_rt_status readParameters(const Step &step,
                 (long long)count);
   if (!parameters) {
     for (int32_t p = 0; p < library.num_parameters; ++p)
-      if (library.parameters[p].bucket >= 0)
+      if (int64_t bucket = library.parameters[p].bucket;
+          bucket >= 0 && !isSharded(library, bucket))
         out.push_back(p);
     return ZERO_RT_OK;
   }
@@ -199,7 +201,8 @@ static zero_rt_status readParameters(const Step &step,
                   "parameters_changed: parameter %d ('%s') is listed twice", p,
                   step.parameterName(p));
     isNamed[size_t(p)] = true;
-    out.push_back(p);
+    if (!isSharded(library, library.parameters[p].bucket))
+      out.push_back(p);
   }
   return ZERO_RT_OK;
 }

@@ -18,6 +18,7 @@
 #include "core/preconditions.h"
 #include "core/protocol.h"
 #include "core/structs.h"
+#include "core/units.h"
 
 #include <algorithm>
 #include <vector>
@@ -34,6 +35,7 @@ static zero_rt_status checkArrival(const Step &step, int32_t parameter,
                                    int64_t earlier = 0) {
   ZERO_RT_TRY(findTransition(step, ZERO_RT_EVENT_ARRIVE, call, out));
   ZERO_RT_TRY(checkNotEnded(step, call));
+  ZERO_RT_TRY(checkNotResharded(step, parameter));
   return checkUses(step, parameter,
                    step.window.arrivals(parameter) +
                        step.sequence.waitingOf[size_t(parameter)] + earlier);

@@ -14,6 +14,7 @@
 #include "core/executables.h"
 #include "core/numeric.h"
 #include "core/status.h"
+#include "core/units.h"
 
 #include <algorithm>
 
@@ -80,11 +81,9 @@ bool Checker::mayShare(const zero_rt_buffer_row &buffer) const {
   if (!inRange(buffer.shares, library.num_buffers))
     return false;
   const zero_rt_buffer_row &owner = library.buffers[buffer.shares];
-  auto isWhole = [](const zero_rt_buffer_row &b) {
-    return !b.on_demand && b.owners < 0;
-  };
-  return owner.shares == -1 && isDtype(owner.dtype) && isWhole(owner) &&
-         isWhole(buffer) && owner.space == buffer.space &&
+  auto isWhole = [](const zero_rt_buffer_row &b) { return b.owners < 0; };
+  return owner.shares == -1 && isDtype(owner.dtype) && !owner.on_demand &&
+         isWhole(owner) && isWhole(buffer) && owner.space == buffer.space &&
          inRange(owner.elements, maxElements + 1) &&
          buffer.elements * elementSize(buffer.dtype) <=
              owner.elements * elementSize(owner.dtype);
@@ -199,7 +198,8 @@ zero_rt_status Checker::buckets() {
     ZERO_RT_TRY(expect(gradient.elements == b.elements && gradient.owners < 0,
                        "gradient buffer is not the full bucket"));
     ZERO_RT_TRY(expect(isBufferOf(b.parameter_buffer, row) &&
-                           library.buffers[b.parameter_buffer].owners < 0,
+                           (library.buffers[b.parameter_buffer].owners < 0 ||
+                            isSharded(library, row)),
                        "bad parameter buffer"));
     ZERO_RT_TRY(
         expect(b.master_buffer == -1 || isBufferOf(b.master_buffer, row),
@@ -395,6 +395,7 @@ zero_rt_status Checker::check() {
   ZERO_RT_TRY(counts());
   ZERO_RT_TRY(axes());
   ZERO_RT_TRY(buffers());
+  ZERO_RT_TRY(checkUnits(library));
   ZERO_RT_TRY(buckets());
   ZERO_RT_TRY(parameters());
   ZERO_RT_TRY(segments());

@@ -29,6 +29,9 @@ zero_rt_status checkLibrary(const zero_rt_library &library, bool isStage);
 /// Checks its streams and events; a part of `checkLibrary`.
 zero_rt_status checkSchedule(const zero_rt_library &library);
 
+/// Checks its units of parameters; a part of `checkLibrary`.
+zero_rt_status checkUnits(const zero_rt_library &library);
+
 /// The order in which a sequence closes buckets.
 struct BucketOrder {
   std::vector<int64_t> position; // by bucket

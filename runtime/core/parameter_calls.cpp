@@ -9,6 +9,7 @@
 #include "core/protocol.h"
 #include "core/state_entries.h"
 #include "core/structs.h"
+#include "core/units.h"
 
 using namespace zero_rt;
 
@@ -56,6 +57,7 @@ zero_rt_status calls::bind_parameter(Step *step, int32_t parameter,
   ZERO_RT_TRY(readTensor(tensor, "parameter", step->text(row.name), row.dtype,
                          row.elements, given));
   ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
+  ZERO_RT_TRY(requireSharded(*step, "bind_parameter"));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
   // Waits for collectives, too. A copy from host memory may block in the
   // driver, where no failure of other ranks is detected.
@@ -75,7 +77,14 @@ zero_rt_status calls::parameter(Step *step, int32_t parameter,
   ZERO_RT_TRY(checkParameter(*step, parameter));
   ZERO_RT_TRY(checkStruct(out_view, "out_view"));
   const zero_rt_parameter_row &row = step->library->parameters[parameter];
-  int64_t buffer = step->library->buckets[row.bucket].parameter_buffer;
+  int64_t buffer = readBuffer(*step->library, row.bucket);
+  if (!step->buffers[size_t(buffer)].data) {
+    int64_t unit = unitOf(*step->library, row.bucket);
+    return fail(ZERO_RT_PROTOCOL,
+                "parameter '%s' is sharded; unshard its unit '%s' first",
+                step->text(row.name),
+                step->text(step->library->units[unit].name));
+  }
   writeStruct(makeTensor(row.dtype, step->library->buffers[buffer].space,
                          row.elements, step->address(buffer, row.offset)),
               out_view);

@@ -11,6 +11,7 @@
 #include "core/protocol.h"
 #include "core/status.h"
 #include "core/step.h"
+#include "core/units.h"
 
 #include <algorithm>
 #include <utility>
@@ -32,7 +33,8 @@ void zero_rt::beginSequence(Step &step) {
   SequenceState &state = step.sequence;
   dropWaiting(step); // gradient views that were never declared ready
   state.closed = 0;
-  state.outstanding.assign(size_t(library.num_buckets), 0);
+  state.outstanding.assign(size_t(library.num_buckets), library.num_units > 0);
+  state.resharded.assign(size_t(library.num_units), false);
   for (int64_t p = 0; p < library.num_parameters; ++p)
     if (int64_t bucket = library.parameters[p].bucket; bucket >= 0)
       state.outstanding[size_t(bucket)] +=
@@ -96,7 +98,7 @@ static zero_rt_status packWaiting(Step &step, int64_t bucket,
           step, arrive,
           {ZERO_RT_EVENT_ARRIVE, gradient.parameter, &gradient.tensor}, call,
           {CallerStream::Delivery::Earlier, nullptr, &gradient.delivered,
-           gradient.release != 0, gradient.release});
+           gradient.release != 0, /*isOfUnit=*/false, gradient.release});
     step.window.arrive(gradient.parameter);
     countPacked(step, gradient.parameter);
     --step.sequence.waitingOf[size_t(gradient.parameter)];
@@ -178,6 +180,17 @@ zero_rt_status zero_rt::arriveAll(Step &step,
     if (isBucketOpen(step, *row, bucket))
       ZERO_RT_TRY(packAndAdvance(step, *row, bucket, call));
   return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::closeUnit(Step &step, const zero_rt_transition_row &row,
+                                  int64_t unit, const char *call) {
+  if (row.sequence < 0)
+    return ZERO_RT_OK;
+  step.sequence.resharded[size_t(unit)] = true;
+  for (int64_t b = 0; b < step.library->num_buckets; ++b)
+    if (unitOf(*step.library, b) == unit)
+      step.sequence.outstanding[size_t(b)] = 0;
+  return closeComplete(step, row, call);
 }
 
 zero_rt_status zero_rt::finishSequence(Step &step,

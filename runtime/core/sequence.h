@@ -44,8 +44,10 @@ struct WaitingGradient {
 struct SequenceState {
   int64_t closed = 0; // buckets, from the first on
   /// By bucket: pieces of gradients to come. A gradient of any number of pieces
-  /// counts as one that does not come before the backward pass ends.
+  /// counts as one that does not come before the backward pass ends. In a step
+  /// with units, one more, until the unit is resharded.
   std::vector<int64_t> outstanding;
+  std::vector<bool> resharded;            // by unit: its gradients have ended
   std::vector<int64_t> waitingOf;         // gradients that wait, by parameter
   std::vector<WaitingGradient> waiting;   // in order of arrival
   std::vector<WaitingGradient> handedOut; // views of buckets not yet open
@@ -76,6 +78,11 @@ zero_rt_status packAndAdvance(Step &step, const zero_rt_transition_row &row,
 /// or is opened by another. The others wait.
 zero_rt_status arriveAll(Step &step, std::vector<WaitingGradient> &gradients,
                          const char *call);
+
+/// Ends the gradients of |unit|, and closes the buckets that are complete now.
+/// Does nothing where no backward pass is open.
+zero_rt_status closeUnit(Step &step, const zero_rt_transition_row &row,
+                         int64_t unit, const char *call);
 
 /// Closes the remaining buckets. Gradients that have not arrived are missing.
 zero_rt_status finishSequence(Step &step, const zero_rt_transition_row &row,

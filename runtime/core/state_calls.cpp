@@ -14,6 +14,7 @@
 #include "core/protocol.h"
 #include "core/state_entries.h"
 #include "core/structs.h"
+#include "core/units.h"
 
 #include <vector>
 
@@ -138,7 +139,8 @@ static zero_rt_status deriveFrom(Step &step, const StateEntry &entry) {
   } else if (!written.parameter) {
     ZERO_RT_TRY(derive(step, master, bucket.parameter_buffer, range));
     int64_t owners = library.buffers[master].owners;
-    written.isStale = owners >= 0 && step.groupSize(owners) > 1;
+    written.isStale = owners >= 0 && step.groupSize(owners) > 1 &&
+                      !isSharded(library, parameter.bucket);
   }
   if (bucket.staging_buffer < 0)
     return ZERO_RT_OK;
@@ -202,6 +204,7 @@ zero_rt_status calls::state_write(Step *step, int64_t entry, const void *data,
   void *memory = nullptr;
   ZERO_RT_TRY(locate(*step, entry, data, bytes, &memory));
   ZERO_RT_TRY(requireIdle(*step, "state_write"));
+  ZERO_RT_TRY(requireSharded(*step, "state_write"));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
   // Waits for collectives, too.
   ZERO_RT_TRY(step->device().finish());

@@ -21,7 +21,8 @@ Step::Step(Runtime &runtime, std::unique_ptr<const KnownLibrary> known)
     : runtime(&runtime), known(std::move(known)), whole(&this->known->get()),
       library(&stageOf(*whole, runtime.rank)), index(*library),
       buffers(size_t(library->num_buffers)),
-      events(size_t(library->num_stream_events)), window(*library) {
+      events(size_t(library->num_stream_events)), window(*library),
+      unsharded(size_t(library->num_units)) {
   ++runtime.steps;
   if (runtime.checkPreconditions)
     gradientDigests.assign(size_t(library->num_parameters), 0);

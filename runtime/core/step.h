@@ -72,6 +72,7 @@ struct CallerStream {
   zero_rt_stream *stream = nullptr;
   Signal *delivered = nullptr; // of null: the event has passed
   bool isLent = false;         // a tensor is given back
+  bool isOfUnit = false;       // nothing is given back, and |stream| waits
   /// When the tensor is given back. 0: to |stream|.
   zero_rt_timepoint release = 0;
 };
@@ -126,6 +127,7 @@ struct Step {
   int64_t state = 0;       // of the protocol
   bool isMeasured = false; // since `measure`, until apply or discard
   Window window;
+  std::vector<bool> unsharded; // by unit
   SequenceState sequence;
   NamedBackwards backwards;
   ActivationState activations;

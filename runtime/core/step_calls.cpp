@@ -73,7 +73,7 @@ static zero_rt_status allocateAll(Step &step) {
       ZERO_RT_TRY(step.allocate(b));
   // These buffers use the memory of others, so no byte is counted here.
   for (int64_t b = 0; b < library.num_buffers; ++b)
-    if (library.buffers[b].shares >= 0) {
+    if (library.buffers[b].shares >= 0 && !library.buffers[b].on_demand) {
       const Block &owner = step.buffers[size_t(library.buffers[b].shares)];
       step.buffers[size_t(b)] = {owner.data, 0, owner.space, owner.role};
     }

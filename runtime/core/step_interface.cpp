@@ -66,6 +66,14 @@ FORWARD(parameter,
 FORWARD(parameter_wait,
         (zero_rt_step * step, int32_t parameter, zero_rt_stream *stream), step,
         parameter, stream)
+FORWARD(find_unit, (zero_rt_step * step, const char *name, int32_t *out_unit),
+        step, name, out_unit)
+FORWARD(unit_of, (zero_rt_step * step, int32_t parameter, int32_t *out_unit),
+        step, parameter, out_unit)
+FORWARD(unshard, (zero_rt_step * step, int32_t unit, zero_rt_stream *stream),
+        step, unit, stream)
+FORWARD(reshard, (zero_rt_step * step, int32_t unit, zero_rt_stream *stream),
+        step, unit, stream)
 FORWARD(begin_backward, (zero_rt_step * step, int32_t hint), step, hint)
 FORWARD(gradient,
         (zero_rt_step * step, int32_t parameter, const zero_rt_tensor *tensor,

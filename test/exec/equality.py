@@ -31,7 +31,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AXES = {
     "ranks": [1, 2, 3, 4],
-    "stage": [0, 1, 2],
+    "stage": [0, 1, 2, 3],
     "offload": ["none", "optimizer"],
     "backwards": ["1", "2", "4", "7", "1,4,2,7,1", "one"],
     "gradient": ["bf16", "f32"],
@@ -102,7 +102,7 @@ class Runner:
     def step(self, row, weight):
         """The file of the step that |row| describes."""
         key = (row["dtype"], row["gradient"], row["reduce_dtype"], row["optimizer"],
-               row["sizes"], weight, row["backwards"] == "one")
+               row["sizes"], weight, row["backwards"] == "one", row["stage"] == 3)
         if key not in self.cache:
             path = pathlib.Path(self.steps.name) / f"step{len(self.cache)}.mlir"
             command = [
@@ -115,6 +115,9 @@ class Runner:
             ]
             if row["backwards"] == "one":
                 command.append("--one-backward")
+            if row["stage"] == 3:
+                # Of three parameters and more, some are of no unit.
+                command += ["--units", str(min(row["sizes"].count(",") + 1, 2))]
             with open(path, "w") as out:
                 subprocess.run(command, stdout=out, check=True)
             self.cache[key] = path
@@ -178,11 +181,14 @@ def rank_against_plan(row, plan, counters):
     counts = [int(count) for count in counts_of(row).split(",")]
     counts = [counts[i % len(counts)] for i in range(STEPS)]
     traffic = plan["traffic_per_rank"]
+    # zero-run gathers each unit in the forward pass and in the backward pass.
+    gathered = traffic.get("unshard_all") if row["arrivals"] != "interleaved" else None
     for name in traffic["apply"]:
         expected = sum(
             traffic["first_backward"][name]
             + (count - 1) * traffic["each_later_backward"][name]
             + traffic["apply"][name]
+            + 2 * count * (gathered[name] if gathered else 0)
             for count in counts
         )
         if counters[name] != expected:

@@ -51,8 +51,12 @@ static Cost readCost(const json::Object &plan) {
       raise(cost.hostBytes,
             get(*stage, "total_bytes_per_rank", backwards, "host"));
     }
-    raise(cost.sentInBackward,
-          get(*stage, "traffic_per_rank", "first_backward", "bytes_sent"));
+    int64_t sent =
+        get(*stage, "traffic_per_rank", "first_backward", "bytes_sent");
+    // Each unit is gathered in the forward pass and in the backward pass.
+    if (stage->getObject("traffic_per_rank")->getObject("unshard_all"))
+      sent += 2 * get(*stage, "traffic_per_rank", "unshard_all", "bytes_sent");
+    raise(cost.sentInBackward, sent);
     raise(cost.sentAtApply,
           get(*stage, "traffic_per_rank", "apply", "bytes_sent"));
     raise(cost.copied, get(*stage, "traffic_per_rank", "apply",

@@ -144,12 +144,16 @@ json::Object Times::toJson() const {
                       {"total", getTotal()}};
 }
 
-/// The seconds of the collectives of |when|, one after the other.
+/// The seconds of the collectives of |when|, one after the other; 0 if the plan
+/// has none.
 static double getSeconds(const json::Object &stage, StringRef when,
                          const Machine &machine) {
   double seconds = 0;
-  for (const json::Value &value :
-       *stage.getObject("collectives_per_rank")->getArray(when)) {
+  const json::Array *collectives =
+      stage.getObject("collectives_per_rank")->getArray(when);
+  if (!collectives)
+    return 0;
+  for (const json::Value &value : *collectives) {
     const json::Object &one = *value.getAsObject();
     int64_t ranks = *one.getInteger("ranks");
     // A ring has a message to each other rank; an all-reduce has two.
@@ -167,7 +171,9 @@ Times zero::getTimes(const json::Object &stage, const Machine &machine) {
   const json::Object &traffic =
       *stage.getObject("traffic_per_rank")->getObject("apply");
   Times times;
-  times.sendInBackward = getSeconds(stage, "first_backward", machine);
+  // Each unit is gathered in the forward pass and in the backward pass.
+  times.sendInBackward = getSeconds(stage, "first_backward", machine) +
+                         2 * getSeconds(stage, "unshard_all", machine);
   times.sendAtApply = getSeconds(stage, "apply", machine);
   times.copy = double(*traffic.getInteger("bytes_copied_between_spaces")) /
                machine.copyBandwidth;

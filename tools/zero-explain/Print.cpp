@@ -40,9 +40,11 @@ void zero::printChoices(llvm::ArrayRef<Choice> choices, int64_t maxBytes,
 static void printCollectives(const json::Object &stage, llvm::raw_ostream &os) {
   os << "\ncollectives of a rank            over                 ranks  dtype  "
         "count          bytes     bytes sent\n";
-  for (StringRef when : {"first_backward", "each_later_backward", "apply"})
-    for (const json::Value &value :
-         *stage.getObject("collectives_per_rank")->getArray(when)) {
+  const auto *collectives = stage.getObject("collectives_per_rank");
+  for (StringRef when :
+       {"first_backward", "each_later_backward", "apply", "unshard_all"}) {
+    const json::Array *list = collectives->getArray(when);
+    for (const json::Value &value : list ? *list : json::Array()) {
       const json::Object &one = *value.getAsObject();
       std::string axes;
       for (const json::Value &axis : *one.getArray("over"))
@@ -55,6 +57,7 @@ static void printCollectives(const json::Object &stage, llvm::raw_ostream &os) {
                          formatBytes(*one.getInteger("bytes")).c_str(),
                          formatBytes(*one.getInteger("bytes_sent")).c_str());
     }
+  }
 }
 
 static void printTimes(const Times &times, const Machine &machine,

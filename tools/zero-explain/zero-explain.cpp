@@ -88,7 +88,9 @@ static std::vector<Choice> explainAll(ModuleOp module,
   zero::LowerOptions options;
   options.copyOptionValuesFrom(question.options);
   for (const char *offload : {"none", "optimizer"})
-    for (int stage : {0, 1, 2}) {
+    for (int stage : {0, 1, 2, 3}) {
+      if (stage == 3 && module.getOps<zero::UnitOp>().empty())
+        continue;
       options.stage = stage;
       options.offload = std::string(offload);
       choices.push_back(zero::explain(module, options));

@@ -8,6 +8,7 @@
 #include "tools/zero-run/Arrivals.h"
 #include "tools/zero-run/Floats.h"
 #include "tools/zero-run/LibraryCache.h"
+#include "tools/zero-run/Units.h"
 #include "zero_rt/step.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -28,6 +29,8 @@ struct Rank {
   zero_rt_step *step = nullptr;
   std::string message;
   int64_t copiedByBinding = 0;  // bytes between spaces
+  int64_t gathersToRead = 0;    // of units, to compare parameters
+  int64_t sentToRead = 0;       // bytes of these
   std::mt19937_64 random;       // of the order of arrivals
   std::vector<void *> lent;     // gradients in the memory of a GPU
   std::vector<double> measured; // results of measure, and the outcome
@@ -72,6 +75,7 @@ private:
   std::vector<zero_rt_group *> groups; // one, or that of each rank
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
+  Units units;
   Arrivals arrivals = Arrivals::backward;
   bool isOnGpu = false;
 };
@@ -171,6 +175,8 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
            check(rank, zero_rt_step_create(rank.runtime, library, nullptr,
                                            &rank.step));
   });
+  if (ok)
+    ok = check(ranks[0], units.read(ranks[0].step, parameters.size()));
   message = joinMessages();
   return success(ok);
 }
@@ -225,14 +231,21 @@ bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
   for (int64_t k = 0; k < numBackwards; ++k) {
     int32_t hint =
         inputs.begunAsLast.count(k) ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_UNKNOWN;
-    if (!check(rank, zero_rt_step_begin_backward(rank.step, hint)))
+    if (!check(rank, units.runForward(rank.step)) ||
+        !check(rank, zero_rt_step_begin_backward(rank.step, hint)))
       return false;
-    for (; next != order.end() && next->backward == k; ++next) {
+    auto end = std::find_if(next, order.end(), [&](const Arrival &arrival) {
+      return arrival.backward != k;
+    });
+    auto take = [&](Arrival &arrival) {
       zero_rt_timepoint release = 0;
-      if (!check(rank, zero_rt_step_gradient(rank.step, next->parameter,
-                                             &next->tensor, nullptr, &release)))
-        return false;
-    }
+      return zero_rt_step_gradient(rank.step, arrival.parameter,
+                                   &arrival.tensor, nullptr, &release);
+    };
+    if (!check(rank, units.runBackward(rank.step, {&*next, size_t(end - next)},
+                                       take)))
+      return false;
+    next = end;
     // The last one may be left to apply.
     if ((k + 1 < numBackwards || inputs.closesLast) &&
         !check(rank, zero_rt_step_accumulate(rank.step)))
@@ -380,19 +393,37 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
 
 FailureOr<std::vector<Number>>
 CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
-  Rank &rank = ranks[r];
+  Bytes bytes;
   int32_t id = -1;
-  zero_rt_tensor view = {};
-  view.struct_size = sizeof(view);
-  if (!check(rank, zero_rt_step_find_parameter(rank.step,
-                                               parameter.name.c_str(), &id)) ||
-      !check(rank, zero_rt_step_parameter(rank.step, id, &view)))
+  auto read = [&](Rank &rank) {
+    zero_rt_tensor view = {};
+    view.struct_size = sizeof(view);
+    if (!check(rank, zero_rt_step_parameter(rank.step, id, &view)))
+      return false;
+    bytes.resize(view.elements * getWidth(parameter.storageType));
+    return check(rank, zero_rt_copy(rank.runtime, bytes.data(), view.data,
+                                    bytes.size()));
+  };
+  if (!check(ranks[r], zero_rt_step_find_parameter(
+                           ranks[r].step, parameter.name.c_str(), &id)))
     return failure();
-  Bytes bytes(view.elements * getWidth(parameter.storageType));
-  if (!check(rank,
-             zero_rt_copy(rank.runtime, bytes.data(), view.data, bytes.size())))
+  int32_t unit = units.of(id);
+  bool ok = unit < 0 ? read(ranks[r]) : onEveryRank([&](int64_t i, Rank &rank) {
+    std::optional<zero_rt_counters> before = getCounters(i);
+    if (!before || !check(rank, zero_rt_step_unshard(rank.step, unit, nullptr)))
+      return false;
+    std::optional<zero_rt_counters> after = getCounters(i);
+    if (!after)
+      return false;
+    rank.gathersToRead += after->all_gathers - before->all_gathers;
+    rank.sentToRead += after->bytes_sent - before->bytes_sent;
+    return (i != r || read(rank)) &&
+           check(rank, zero_rt_step_reshard(rank.step, unit, nullptr));
+  });
+  if (!ok)
     return failure();
-  return unpack(bytes.data(), view.elements, parameter.storageType);
+  return unpack(bytes.data(), bytes.size() / getWidth(parameter.storageType),
+                parameter.storageType);
 }
 
 FailureOr<std::vector<Number>>
@@ -439,6 +470,8 @@ std::optional<zero_rt_counters> CompiledEngine::getCounters(int64_t rank) {
              zero_rt_read_counters(ranks[rank].runtime, &counters)))
     return std::nullopt;
   counters.bytes_copied_between_spaces -= ranks[rank].copiedByBinding;
+  counters.all_gathers -= ranks[rank].gathersToRead;
+  counters.bytes_sent -= ranks[rank].sentToRead;
   return counters;
 }
 

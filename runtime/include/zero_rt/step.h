@@ -181,7 +181,8 @@ zero_rt_status zero_rt_step_bind_parameter(zero_rt_step *step,
 /// other master weights keep all their bits, so the call may be repeated, and
 /// may be made if nothing was written. |out_elements|, which may be null, gets
 /// the number of changed elements whose master weights this rank has. A
-/// parameter without master weights needs no call: its values are the state.
+/// parameter without master weights needs no call: its values are the state. A
+/// parameter of a unit at stage 3 has no view between steps, and is left out.
 ///
 /// Only between steps. The call follows the work on |stream|, and waits for it.
 /// Not collective: ranks that hold the same part of a parameter write the same
@@ -197,18 +198,52 @@ zero_rt_status zero_rt_step_parameters_changed(zero_rt_step *step,
                                                int64_t count,
                                                zero_rt_stream *stream,
                                                int64_t *out_elements);
-/// A view of this rank's part of a parameter, valid until destroy. The view is
-/// current after apply; on a GPU, for work on a stream after parameter_wait,
-/// and for zero_rt_copy. From begin_backward until the step has been applied or
-/// discarded, the view is read-only. Between steps the caller may write to it,
-/// on a GPU in work on a stream after parameter_wait, and then calls
-/// parameters_changed.
+/// A view of this rank's part of a parameter, valid until destroy. Exception: a
+/// parameter of a unit at stage 3 has a view while the unit is unsharded, which
+/// is read-only and ends with `reshard`. Errors: protocol (its unit is
+/// sharded). The view is current after apply; on a GPU, for work on a stream
+/// after parameter_wait, and for zero_rt_copy. From begin_backward until the
+/// step has been applied or discarded, the view is read-only. Between steps the
+/// caller may write to it, on a GPU in work on a stream after parameter_wait,
+/// and then calls parameters_changed.
 zero_rt_status zero_rt_step_parameter(zero_rt_step *step, int32_t parameter,
                                       zero_rt_tensor *out_view);
 /// Makes |stream| wait until a parameter (-1: every parameter) may be read.
 zero_rt_status zero_rt_step_parameter_wait(zero_rt_step *step,
                                            int32_t parameter,
                                            zero_rt_stream *stream);
+
+/// The number of the unit called |name|. At stage 3 each rank keeps a slice of
+/// the parameters of a unit. Since version 16. Errors: invalid_argument (there
+/// is no such unit; a step of another stage has none).
+zero_rt_status zero_rt_step_find_unit(zero_rt_step *step, const char *name,
+                                      int32_t *out_unit);
+/// The number of the unit of a parameter, or -1 if the parameter is of no unit
+/// or each rank keeps all of it. Since version 16.
+zero_rt_status zero_rt_step_unit_of(zero_rt_step *step, int32_t parameter,
+                                    int32_t *out_unit);
+/// Gathers the parameters of a unit. Later work on |stream| may read them
+/// (`parameter`), and so may work on other streams that the caller orders
+/// behind it. Their values are those after the last apply. Allowed between
+/// steps and in backward passes, and not between measure and apply.
+///
+/// Collective: all ranks make the same sequence of calls of unshard and reshard
+/// among their other calls of the step. Two units can be unsharded at once if
+/// they are consecutive, in the order in which the step declares them: one that
+/// is in use, and the next one. Since version 16. Errors: invalid_argument (no
+/// such unit), protocol (the unit is unsharded; another unsharded unit uses its
+/// memory; the step was measured).
+zero_rt_status zero_rt_step_unshard(zero_rt_step *step, int32_t unit,
+                                    zero_rt_stream *stream);
+/// Ends the views of the parameters of a unit. Earlier work on |stream| is the
+/// last that reads them. In a backward pass the call also ends the gradients of
+/// the unit: those that have not arrived are missing, and those that arrive
+/// later are errors. Collective in a backward pass, where it reduces gradients.
+/// apply, measure, discard, bind_parameter, state_write and load are errors
+/// while a unit is unsharded. Since version 16. Errors: invalid_argument (no
+/// such unit), protocol (the unit is sharded).
+zero_rt_status zero_rt_step_reshard(zero_rt_step *step, int32_t unit,
+                                    zero_rt_stream *stream);
 
 /// Begins a backward pass. |hint| is a zero_rt_hint.
 zero_rt_status zero_rt_step_begin_backward(zero_rt_step *step, int32_t hint);

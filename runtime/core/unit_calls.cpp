@@ -1,0 +1,151 @@
+//===- unit_calls.cpp - Units of parameters that ranks shard --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The proof shows that an unsharded unit holds its parameters as long as nobody
+// applies the step or takes the memory of the unit. This file refuses both.
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/calls.h"
+#include "core/protocol.h"
+#include "core/state_entries.h"
+#include "core/status.h"
+#include "core/units.h"
+
+using namespace zero_rt;
+
+static const char *unitName(const Step &step, int64_t unit) {
+  return step.text(step.library->units[unit].name);
+}
+
+static zero_rt_status checkUnit(const Step &step, const char *call,
+                                int32_t unit) {
+  if (unit >= 0 && unit < step.library->num_units)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "%s: unit %d is out of range, step '%s' has %lld", call, unit,
+              step.library->name, (long long)step.library->num_units);
+}
+
+zero_rt_status zero_rt::requireSharded(const Step &step, const char *call) {
+  for (size_t u = 0; u < step.unsharded.size(); ++u)
+    if (step.unsharded[u])
+      return fail(ZERO_RT_PROTOCOL,
+                  "%s: unit '%s' is unsharded; call reshard first", call,
+                  unitName(step, int64_t(u)));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status zero_rt::checkNotResharded(const Step &step, int32_t parameter) {
+  int64_t unit =
+      unitOf(*step.library, step.library->parameters[parameter].bucket);
+  if (unit < 0 || !step.sequence.resharded[size_t(unit)])
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "gradient of '%s' arrives after its unit '%s' was resharded in "
+              "this backward pass; reshard a unit after its last gradient",
+              step.parameterName(parameter), unitName(step, unit));
+}
+
+zero_rt_status calls::find_unit(Step *step, const char *name,
+                                int32_t *out_unit) {
+  if (!name || !out_unit)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "find_unit: %s is null",
+                name ? "out_unit" : "name");
+  const zero_rt_library &library = *step->library;
+  *out_unit = -1;
+  for (int64_t u = 0; u < library.num_units; ++u)
+    if (std::string_view(name) == unitName(*step, u)) {
+      *out_unit = int32_t(u);
+      return ZERO_RT_OK;
+    }
+  if (library.num_units == 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "no unit '%s': each rank keeps all parameters of '%s'; compile "
+                "it at stage 3",
+                name, library.name);
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "no unit '%s' in '%s', whose first unit is '%s'", name,
+              library.name, unitName(*step, 0));
+}
+
+zero_rt_status calls::unit_of(Step *step, int32_t parameter,
+                              int32_t *out_unit) {
+  if (!out_unit)
+    return fail(ZERO_RT_INVALID_ARGUMENT, "unit_of: out_unit is null");
+  *out_unit = -1;
+  const zero_rt_library &library = *step->library;
+  // On another pipeline stage a parameter is of no unit.
+  if (parameter < 0 || parameter >= library.num_parameters)
+    return checkParameter(*step, parameter);
+  if (int64_t bucket = library.parameters[parameter].bucket; bucket >= 0)
+    *out_unit = int32_t(unitOf(library, bucket));
+  return ZERO_RT_OK;
+}
+
+/// Checks that no other unit is unsharded in memory of |unit|.
+static zero_rt_status checkMemory(const Step &step, int64_t unit) {
+  const zero_rt_library &library = *step.library;
+  auto memoryOf = [&](int64_t bucket) {
+    int64_t buffer = library.bucket_units[bucket].unsharded_buffer;
+    return buffer < 0 ? -1 : library.buffers[buffer].shares;
+  };
+  for (int64_t b = 0; b < library.num_buckets; ++b) {
+    if (unitOf(library, b) != unit || memoryOf(b) < 0)
+      continue;
+    for (int64_t other = 0; other < library.num_buckets; ++other) {
+      int64_t owner = unitOf(library, other);
+      if (owner >= 0 && step.unsharded[size_t(owner)] &&
+          memoryOf(other) == memoryOf(b))
+        return fail(ZERO_RT_PROTOCOL,
+                    "unshard of '%s': unit '%s' is unsharded and uses its "
+                    "memory; reshard that first",
+                    unitName(step, unit), unitName(step, owner));
+    }
+  }
+  return ZERO_RT_OK;
+}
+
+/// Runs a handler of a unit for the caller's |stream|.
+static zero_rt_status runUnit(Step &step, int32_t event, int64_t handler,
+                              zero_rt_stream *stream, const char *call) {
+  step.caller = {CallerStream::Delivery::Now, stream};
+  step.caller.isOfUnit = true;
+  zero_rt_status status = runHandler(step, handler, {event, -1, nullptr}, call);
+  step.caller = {};
+  return status;
+}
+
+zero_rt_status calls::unshard(Step *step, int32_t unit,
+                              zero_rt_stream *stream) {
+  ZERO_RT_TRY(checkUnit(*step, "unshard", unit));
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_UNSHARD, "unshard", &row));
+  if (step->unsharded[size_t(unit)])
+    return fail(ZERO_RT_PROTOCOL, "unshard of '%s': it is unsharded already",
+                unitName(*step, unit));
+  ZERO_RT_TRY(checkMemory(*step, unit));
+  ZERO_RT_TRY(requireWhole(*step, "unshard"));
+  ZERO_RT_TRY(runUnit(*step, ZERO_RT_EVENT_UNSHARD,
+                      step->library->units[unit].unshard, stream, "unshard"));
+  step->unsharded[size_t(unit)] = true;
+  return ZERO_RT_OK;
+}
+
+zero_rt_status calls::reshard(Step *step, int32_t unit,
+                              zero_rt_stream *stream) {
+  ZERO_RT_TRY(checkUnit(*step, "reshard", unit));
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_RESHARD, "reshard", &row));
+  if (!step->unsharded[size_t(unit)])
+    return fail(ZERO_RT_PROTOCOL, "reshard of '%s': it is not unsharded",
+                unitName(*step, unit));
+  ZERO_RT_TRY(closeUnit(*step, *row, unit, "reshard"));
+  ZERO_RT_TRY(runUnit(*step, ZERO_RT_EVENT_RESHARD,
+                      step->library->units[unit].reshard, stream, "reshard"));
+  step->unsharded[size_t(unit)] = false;
+  return ZERO_RT_OK;
+}

@@ -1,0 +1,44 @@
+//===- units.h - Units of parameters that ranks shard -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CORE_UNITS_H
+#define ZERO_RT_CORE_UNITS_H
+
+#include "zero_rt/library.h"
+
+namespace zero_rt {
+
+struct Step;
+
+/// The unit of |bucket|, or -1.
+inline int64_t unitOf(const zero_rt_library &library, int64_t bucket) {
+  return library.num_units > 0 ? library.bucket_units[bucket].unit : -1;
+}
+
+/// The buffer in which the caller reads parameters of |bucket|.
+inline int64_t readBuffer(const zero_rt_library &library, int64_t bucket) {
+  int64_t unsharded = library.num_units > 0
+                          ? library.bucket_units[bucket].unsharded_buffer
+                          : -1;
+  return unsharded >= 0 ? unsharded : library.buckets[bucket].parameter_buffer;
+}
+
+/// Whether each rank keeps a slice of the parameters of |bucket|.
+inline bool isSharded(const zero_rt_library &library, int64_t bucket) {
+  return readBuffer(library, bucket) !=
+         library.buckets[bucket].parameter_buffer;
+}
+
+/// Checks that no unit is unsharded.
+zero_rt_status requireSharded(const Step &step, const char *call);
+
+/// Checks that the unit of |parameter| was not resharded in the open backward
+/// pass.
+zero_rt_status checkNotResharded(const Step &step, int32_t parameter);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CORE_UNITS_H
