@@ -16,6 +16,7 @@
 
 #include "passes/prove/ProgramReader.h"
 
+#include "dialect/zrt/CallDescription.h"
 #include "dialect/zrt/MemoryUses.h"
 
 using namespace mlir;
@@ -31,6 +32,16 @@ static bool isOwn(const zrt::ProgramSymbols &symbols, zrt::UnitTableOp unit,
            (!use.writes &&
             use.memory == symbols.getMemory(table.getParametersAttr()));
   });
+}
+
+/// Whether |call| does something that is not in the memory that it touches.
+static bool dependsOnMore(zrt::RuntimeCall call) {
+  using Kind = zrt::CallArgument::Kind;
+  zrt::CallDescription description(call);
+  return llvm::any_of(
+      description.getArguments(), [](const zrt::CallArgument &argument) {
+        return argument.kind == Kind::arrival || argument.kind == Kind::role;
+      });
 }
 
 /// Checks that handlers of units touch memory of their unit only, and that
@@ -49,8 +60,7 @@ void ProgramReader::checkUnitMemory() {
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
     zrt::UnitTableOp unit = unitOf.lookup(FlatSymbolRefAttr::get(handler));
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
-      if (unit && !isa<zrt::AllocateOp, zrt::ReleaseOp, zrt::CopyOp,
-                       zrt::AllGatherOp, zrt::RecordOp, zrt::WaitOp>(call))
+      if (unit && dependsOnMore(call))
         proof.report.opError(call)
             << "is in a handler of unit " << unit.getUnitAttr()
             << ", which gathers and releases parameters and does nothing else";

@@ -16,6 +16,7 @@ PROGRAM = "passes/lower/ProgramBuilder.cpp"
 PROMOTE = "passes/lower/PromoteSlots.cpp"
 SCHEDULE = "passes/schedule/Schedule.cpp"
 ELIDE = "passes/schedule/ElideWaits.cpp"
+UNITS = "passes/lower/Units.cpp"
 EFFECTS = "dialect/zrt/MemoryUses.cpp"
 CALLS = "dialect/zrt/ProgramOps.cpp"
 LAUNCH = "dialect/zrt/LaunchOp.cpp"
@@ -110,7 +111,7 @@ BREAKS = [
      "return builder.create<ScaleOp>(loc, gradient.raw, gradient.factor);",
      "return gradient.raw;"),
     ("collective", "parameters are not gathered", COLLECTIVE,
-     "if (!owners.empty())\n    parameters =",
+     "if (!owners.empty() && !keepsSlices)\n    parameters =",
      "if (false)\n    parameters ="),
     ("collective", "what a slice is not summed over stays a share", COLLECTIVE,
      "gradient.raw = allReduce(op.getLoc(), gradient.raw, reduceDtype);", ""),
@@ -430,12 +431,37 @@ BREAKS = [
     ("schedule", "a call waits for the first of its hazards only", SCHEDULE,
      "waits[call].insert(source);", "if (waits[call].empty())\n      waits[call].insert(source);"),
     ("schedule", "the caller has written and read everything", SCHEDULE,
-     "(step.arriving ? arrivalWaits[step.handler] : applyWaits)\n"
+     "(step.arriving || step.unit ? callerWaits[handler] : applyWaits)\n"
      "        .insert(call.getStream());", "(void)step;"),
     ("schedule", "apply does not wait for its caller", SCHEDULE,
      "if (!applyWaits.empty()) {", "if (false) {"),
     ("schedule", "a gradient is given back when it arrives", SCHEDULE,
      "releases[step.handler].insert(use.call);", "(void)use;"),
+    ("schedule", "the caller may read a unit at once", SCHEDULE,
+     "if (use.call && use.writes)\n        releases", "if (false)\n        releases"),
+    ("schedule", "the caller has read a unit when it is resharded", SCHEDULE,
+     "    touch(memory, {nullptr, Stream::caller, /*writes=*/false},\n"
+     "          /*isOptional=*/false, state);\n  }", "  }"),
+    ("schedule", "what a unit reads does not wait for apply", SCHEDULE,
+     "(earlier.step == index || step.unit ||", "(earlier.step == index ||"),
+    ("units", "a unit is not gathered", UNITS,
+     "          calls.call<zrt::AllGatherOp>(bucket.unsharded,\n"
+     "                                       getGatherAxes(builder, bucket));\n", ""),
+    ("units", "a unit is gathered before its slice is there", UNITS,
+     "          calls.call<zrt::CopyOp>(bucket.parameters, bucket.unsharded);\n", ""),
+    ("units", "the memory of a unit is never free", UNITS,
+     "calls.call<zrt::ReleaseOp>(bucket.unsharded);", "(void)bucket;"),
+    ("units", "units are unsharded in some states only", UNITS,
+     "if (!measured.contains(state))", "if (!measured.contains(state) && !sequence)"),
+    ("units", "parameters of no unit stay divided", COLLECTIVE,
+     "bool keepsSlices = stage == 3 && bucket.getUnit();", "bool keepsSlices = stage == 3;"),
+    ("units", "the table of a unit has its handlers the other way round", TABLES,
+     "                            tables.getHandler(op.getUnshardAttr()),\n"
+     "                            tables.getHandler(op.getReshardAttr())});",
+     "                            tables.getHandler(op.getReshardAttr()),\n"
+     "                            tables.getHandler(op.getUnshardAttr())});"),
+    ("units", "the caller reads the slices of a unit", TABLES,
+     "tables.getBuffer(table.getUnshardedAttr())\n", "tables.getBuffer(table.getParametersAttr())\n"),
     ("schedule", "the waits of the caller are implied", ELIDE,
      "if (on == Stream::caller) {\n    needed.insert(key);", "if (on == Stream::caller) {"),
     ("schedule", "every wait is implied", ELIDE,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Damages 69 steps in every way that the operators know, and judges the proof.
+"""Damages 73 steps in every way that the operators know, and judges the proof.
 
   mutants.py --bin build/bin               a sample
   mutants.py --bin build/bin --count 2000 --schedules 0
@@ -119,6 +119,10 @@ SEEDS = [
     (f"adam --ranks 2 --parameters 3 --optional 1 --one-backward {SIZES}",
      "--stage=1 --until=sharded"),
     (f"sgd --ranks 3 --parameters 3 --one-backward {SIZES}", "--stage=0 --until=lowered"),
+    (f"adamw --ranks 2 --parameters 5 --units 2 {SIZES}", "--stage=3 --until=lowered"),
+    (f"sgd --ranks 3 --parameters 4 --units 2 --optional 1 {SIZES}", "--stage=3 --until=sharded"),
+    (f"adam --ranks 2 --parameters 3 --units 3 {SIZES}",
+     "--stage=3 --offload=optimizer --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
@@ -148,6 +152,7 @@ SCHEDULED = [
      "--stage=2 --offload=optimizer"),
     (f"sgd --ranks 2 --parameters 3 --used-any 1 --used-twice 0 {TINY}", "--stage=2"),
     (f"adam --ranks 2 --parameters 3 --one-backward {TINY}", "--stage=1"),
+    (f"sgd --ranks 2 --parameters 4 --units 2 {TINY}", "--stage=3"),
 ]  # fmt: skip
 
 
