@@ -26,6 +26,7 @@ PARTS = {
     "LLVM and MLIR": "llvm-19-dev",
     "libstdc++ and libgcc": "gcc-12-base",
     "xxHash": "libxxhash-dev",
+    "nlohmann_json": "nlohmann-json3-dev",
 }
 
 

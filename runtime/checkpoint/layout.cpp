@@ -6,6 +6,7 @@
 
 #include "checkpoint/layout.h"
 
+#include "core/json.h"
 #include "core/numeric.h"
 #include "core/stages.h"
 
@@ -125,8 +126,21 @@ static Range findWritten(const Step &step, const StateEntry &entry) {
   return {held.begin + slice.begin, held.begin + slice.end};
 }
 
+/// Checks a name that is a key of JSON.
+static zero_rt_status requireUtf8(const char *what, const std::string &name) {
+  if (isUtf8(name))
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_UNSUPPORTED,
+              "the name '%s' is not UTF-8, as a checkpoint needs; rename the "
+              "%s",
+              name.c_str(), what);
+}
+
 zero_rt_status zero_rt::listWrittenPieces(const Step &step,
                                           std::vector<OwnPiece> &out) {
+  const zero_rt_library &whole = *step.whole;
+  for (int64_t a = 0; a < whole.num_axes; ++a)
+    ZERO_RT_TRY(requireUtf8("axis", whole.strings + whole.axes[a].name));
   std::set<std::string> names;
   std::vector<OwnPiece> held = listHeldPieces(step);
   for (OwnPiece &piece : held) {
@@ -135,6 +149,7 @@ zero_rt_status zero_rt::listWrittenPieces(const Step &step,
                   "two values of the state have the name '%s' in a checkpoint; "
                   "give the parameter or the parameter group another name",
                   piece.name.c_str());
+    ZERO_RT_TRY(requireUtf8("parameter or parameter group", piece.name));
     const StateEntry &entry = step.entries[piece.entry];
     if (entry.parameter < 0) {
       if (writesScalar(step, entry.role))

@@ -48,7 +48,7 @@ std::vector<OwnPiece> listHeldPieces(const Step &step);
 
 /// The pieces that this rank writes. Elements that several ranks have are
 /// divided over these ranks. Errors: invalid_argument (two values would have
-/// one name).
+/// one name), unsupported (a name is not UTF-8).
 zero_rt_status listWrittenPieces(const Step &step, std::vector<OwnPiece> &out);
 
 /// The state of all ranks by name.

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The runtime has no LLVM, so it cannot use the JSON of the tools. This reader
-// also bounds what a hostile file costs: depth, memory for each byte of text,
-// and no key twice.
+// The runtime has no LLVM, so it cannot use the JSON of the tools, and uses
+// nlohmann_json. This reader adds bounds of what a hostile file costs: depth,
+// memory for each byte of text, and no key twice. No other file includes the
+// headers of the library, which take two seconds to compile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +23,18 @@
 
 namespace zero_rt {
 
-/// |text| as a string of JSON.
+/// |text| as a string of JSON. A byte that is not UTF-8 becomes U+FFFD.
 std::string quote(std::string_view text);
+
+/// Whether |text| is UTF-8, so that a reader gets back what `quote` has.
+bool isUtf8(std::string_view text);
 
 struct Json {
   enum class Kind { Null, Bool, Number, String, Array, Object };
 
   Kind kind = Kind::Null;
-  std::string text;        // of a string, without escapes; of a number
+  std::string text;        // of a string, without escapes
+  int64_t count = -1;      // of a whole number from 0 to 2^63 - 1
   std::vector<Json> items; // of an array
   std::vector<std::pair<std::string, Json>> members; // in the order of the text
 

@@ -8,6 +8,7 @@
 #include "Ranks.h"
 #include "TrainStep.h"
 
+#include <filesystem>
 #include <mutex>
 
 using namespace zero_rt::test;
@@ -225,4 +226,25 @@ TEST(Checkpoint, TwoValuesOfOneNameAreRefused) {
     expectStatus(ZERO_RT_INVALID_ARGUMENT, save(step, folder.at()),
                  "two values of the state have the name 'tied.master'");
   });
+}
+
+// The files would not be JSON.
+TEST(Checkpoint, NamesThatAreNotUtf8AreRefused) {
+  auto expect = [](LibraryBuilder library, const char *text) {
+    TemporaryFolder folder;
+    runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+      expectStatus(ZERO_RT_UNSUPPORTED, save(step, folder.at()), text);
+    });
+    EXPECT_FALSE(std::filesystem::exists(folder.at()));
+  };
+  LibraryBuilder parameter = makeStateStep({2});
+  parameter.parameters[Bias].name = parameter.addText("fc1\xFF");
+  expect(parameter,
+         "the name 'fc1\xFF.parameter' is not UTF-8, as a checkpoint "
+         "needs; rename the parameter or parameter group");
+  LibraryBuilder axis = makeStateStep({2});
+  axis.axes[0].name = axis.addText("\xE2\x82");
+  expect(axis,
+         "the name '\xE2\x82' is not UTF-8, as a checkpoint needs; rename "
+         "the axis");
 }
