@@ -168,7 +168,7 @@ zero_rt_status Checker::parameters() {
     ZERO_RT_TRY(expect(p.name >= 0, "bad name"));
     ZERO_RT_TRY(
         expect(isDtype(p.dtype) && isDtype(p.gradient_dtype), "bad dtype"));
-    ZERO_RT_TRY(expect(p.uses >= 0, "bad number of uses"));
+    ZERO_RT_TRY(expect(inRange(p.uses, INT32_MAX), "bad number of uses"));
     if (p.bucket == -1 && isStage)
       continue;
     ZERO_RT_TRY(expect(inRange(p.bucket, library.num_buckets), "bad bucket"));
@@ -276,8 +276,9 @@ zero_rt_status Checker::slots() {
                "bad scalar slot, axes, check or name"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
-    ZERO_RT_TRY(expect(inRange(library.results[row].slot, library.num_slots),
-                       "bad scalar slot"));
+    ZERO_RT_TRY(expect(inRange(library.results[row].slot, library.num_slots) &&
+                           library.results[row].name >= 0,
+                       "bad scalar slot or name"));
   table = "loss scale";
   row = 0;
   return expect(library.loss_scale == -1 ||

@@ -30,8 +30,9 @@ zero_rt_status zero_rt::checkSchedule(const zero_rt_library &library) {
     return corrupt(library, "library", 0, "bad number of stream events");
   for (int64_t e = 0; e < library.num_stream_events; ++e)
     if (library.stream_events[e].stream < 0 ||
-        library.stream_events[e].stream >= ZERO_RT_STREAM_COUNT)
-      return corrupt(library, "stream event", e, "bad stream");
+        library.stream_events[e].stream >= ZERO_RT_STREAM_COUNT ||
+        library.stream_events[e].name < 0)
+      return corrupt(library, "stream event", e, "bad stream or name");
   for (int64_t i = 0; i < library.num_event_lists; ++i) {
     int64_t event = library.event_lists[i];
     if (event < 0 || event >= library.num_stream_events ||

@@ -208,6 +208,8 @@ TEST(Create, RefusesCorruptTables) {
   refuses("parameter 2: bad extent", [](L &l) { l.parameters[2].extent = 3; });
   refuses("parameter 2: bad number of uses",
           [](L &l) { l.parameters[2].uses = -1; });
+  refuses("parameter 2: bad number of uses",
+          [](L &l) { l.parameters[2].uses = INT64_MAX; });
   refuses("parameter 0: dtype differs",
           [](L &l) { l.parameters[0].dtype = ZERO_RT_F32; });
   refuses("axis 0: size does not divide the number of ranks",
@@ -251,7 +253,10 @@ TEST(Create, RefusesCorruptTables) {
   refuses(input, [](L &l) { l.inputs[0].over = 99; });
   refuses(input, [](L &l) { l.inputs[0].name = -1; });
   refuses("loss scale 0: bad scalar slot", [](L &l) { l.lossScale = 15; });
-  refuses("result 0: bad scalar slot", [](L &l) { l.results[0].slot = -1; });
+  refuses("result 0: bad scalar slot or name",
+          [](L &l) { l.results[0].slot = -1; });
+  refuses("result 0: bad scalar slot or name",
+          [](L &l) { l.results[0].name = -1; });
   refuses("state 1: bad buffer", [](L &l) { l.states[1].index = 4; });
   refuses("state 1: bad buffer",
           [](L &l) { l.states[1].index = GradientBuffer; });

@@ -48,6 +48,8 @@ TEST(Schedule, EventsAndListsAreInRange) {
           [](L &l) { l.streamEvents[0].stream = ZERO_RT_STREAM_COUNT; });
   refuses("stream event 0: bad stream",
           [](L &l) { l.streamEvents[0].stream = -1; });
+  refuses("stream event 0: bad stream or name",
+          [](L &l) { l.streamEvents[0].name = -1; });
   refuses("event list 1: bad event", [](L &l) { l.eventLists[1] = 1; });
   refuses("event list 0: bad event", [](L &l) { l.eventLists[0] = -1; });
   // The caller has not to wait for itself.
