@@ -148,7 +148,8 @@ bool Gpu::runOne() {
     if (!head.awaits || head.awaits->hasPassed(head.turn))
       ready.push_back(&stream);
   };
-  look(defaultStream);
+  for (auto &[gpu, stream] : defaultStreams)
+    look(stream);
   for (Stream &stream : streams)
     look(stream);
   if (ready.empty())

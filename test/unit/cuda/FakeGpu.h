@@ -98,9 +98,14 @@ public:
   // Streams.
   Stream *createStream(int gpu);
   void destroyStream(Stream *stream);
-  Stream &streamOf(Stream *stream) { return stream ? *stream : defaultStream; }
+  /// Null stands for the default stream of the context that is current.
+  Stream &streamOf(Stream *stream) {
+    return stream ? *stream : defaultStreams[getCurrentGpu()];
+  }
   bool isDefault(const Stream &stream) const {
-    return &stream == &defaultStream;
+    return std::any_of(
+        defaultStreams.begin(), defaultStreams.end(),
+        [&](const auto &entry) { return &entry.second == &stream; });
   }
   Event *createEvent(int gpu);
   void destroyEvent(Event *event);
@@ -161,7 +166,7 @@ public:
 private:
   bool runOne();
 
-  Stream defaultStream;
+  std::map<int, Stream> defaultStreams; // by GPU
   std::list<Stream> streams;
   std::list<Event> events;
   std::list<Event> destroyed; // which what is queued may refer to

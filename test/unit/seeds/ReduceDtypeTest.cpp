@@ -27,7 +27,7 @@ protected:
     step = std::make_unique<Step>(text, GetParam());
   }
   bool isExact() { return GetParam().how == How::logical; }
-  bool isInLoop() { return GetParam().stage == 2; }
+  bool isInLoop() { return GetParam().stage >= 2; }
   /// What one step with rate 1 subtracts.
   std::vector<double> apply(const Window &window) {
     mlir::FailureOr<StepResult> result = step->apply(1, window);

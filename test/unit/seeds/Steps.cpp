@@ -57,6 +57,8 @@ std::vector<Way> zero::test::getWays() {
     for (const char *pipeline : {"", "offload=optimizer"})
       for (int stage : {0, 1, 2})
         ways.push_back({how, stage, pipeline});
+  for (How how : hows)
+    ways.push_back({how, 3});
   // The last of each is right.
   for (How how : hows)
     for (int stage : {0, 1}) {
@@ -97,6 +99,22 @@ struct Step::Context {
   std::unique_ptr<EmulatedProgram> kernels;
 };
 
+/// Puts parameters that all ranks hold into units of two. Returns whether there
+/// are any.
+static bool addUnits(ModuleOp module) {
+  SmallVector<Attribute> members;
+  for (auto op : module.getOps<ParameterOp>())
+    if (!op.getFrozen() && op.getValueType().getPresent().empty())
+      members.push_back(FlatSymbolRefAttr::get(op));
+  auto builder = OpBuilder::atBlockEnd(module.getBody());
+  for (size_t i = 0; i < members.size(); i += 2)
+    builder.create<UnitOp>(
+        module.getLoc(), ("unit." + llvm::Twine(i)).str(),
+        builder.getArrayAttr(ArrayRef(members).slice(i).take_front(
+            std::min<size_t>(2, members.size() - i))));
+  return !members.empty();
+}
+
 Step::Step(const std::string &source, const Way &way, Mutation mutate)
     : context(std::make_unique<Context>()), hinted(way.hinted) {
   context->module = parseSourceString<ModuleOp>(source, &context->mlir);
@@ -107,9 +125,12 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
   ranks = mesh.getNumRanks();
   parameters = readParameters(*context->module, mesh);
   if (way.how != How::logical) {
+    int stage = way.stage;
+    if (stage == 3 && !addUnits(*context->module))
+      stage = 2;
     std::unique_ptr<LowerOptions> options = LowerOptions::createFromString(
-        llvm::formatv("stage={0} bucket-bytes={1} {2}", way.stage,
-                      way.bucketBytes, way.pipeline)
+        llvm::formatv("stage={0} bucket-bytes={1} {2}", stage, way.bucketBytes,
+                      way.pipeline)
             .str());
     if (!options || failed(lower(*context->module, *options)))
       llvm::report_fatal_error(llvm::Twine("the step cannot be lowered"));

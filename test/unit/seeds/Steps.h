@@ -34,8 +34,9 @@ struct Way {
 };
 std::string nameOf(const testing::TestParamInfo<Way> &info);
 
-/// The logical step, and stages 0, 1 and 2 interpreted and compiled, with and
-/// without hints where these make a difference.
+/// The logical step, and stages 0 to 3 interpreted and compiled, with and
+/// without hints where these make a difference. At stage 3 parameters that all
+/// ranks hold are in units of two, and a step without such is one of stage 2.
 std::vector<Way> getWays();
 
 /// The gradients of one backward pass on one rank, by the name of the
