@@ -21,8 +21,9 @@ static constexpr size_t kUnshardedUnits = 2;
 FlatSymbolRefAttr zero::declareUnsharded(ProgramBuilder &program,
                                          const BucketBuffers &bucket) {
   BucketOp op = bucket.op;
+  // Where ranks are at different units, the message has this name.
   FlatSymbolRefAttr symbol = program.buffer(
-      op.getSymName() + ".unsharded",
+      *op.getUnit() + ".unsharded",
       op.getValueType().withElementType(bucket.storageType), Role::parameter);
   program.getBuffer(symbol).setOnDemand(true);
   return symbol;

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Two ranks train a step with three units and a parameter of no unit:
+ * units PATH SCENARIO. All elements of gradients of rank r are r + 1, and the
+ * step takes their mean, so each step subtracts 1.5.
+ */
+#include "zero_rt/step.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(CALL)                                                            \
+  do {                                                                         \
+    if ((CALL) != ZERO_RT_OK) {                                                \
+      fprintf(stderr, "%s: %s\n", #CALL, zero_rt_message());                   \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+enum { kUnits = 3, kElements = 6 };
+
+static const char *scenario;
+static zero_rt_group *group;
+static const zero_rt_library *library;
+
+static int is(const char *name) { return strcmp(scenario, name) == 0; }
+
+/* The error of a call, or that there is none. */
+static void report(int rank, const char *call, zero_rt_status status) {
+  printf("rank %d: %s: %s\n", rank, call, status ? zero_rt_message() : "ok");
+}
+#define REPORT(CALL)                                                           \
+  if (rank == 0)                                                               \
+    report(rank, #CALL, CALL);                                                 \
+  else                                                                         \
+    (void)CALL
+
+static zero_rt_tensor tensorOf(float *values) {
+  zero_rt_tensor tensor = {sizeof(tensor), ZERO_RT_F32, ZERO_RT_SPACE_DEVICE, 0,
+                           kElements,      values};
+  return tensor;
+}
+
+static zero_rt_status gradient(zero_rt_step *step, int rank, int parameter) {
+  float values[kElements];
+  for (int e = 0; e < kElements; ++e)
+    values[e] = (float)(rank + 1);
+  zero_rt_tensor tensor = tensorOf(values);
+  return zero_rt_step_gradient(step, parameter, &tensor, NULL, NULL);
+}
+
+/* The address of a parameter, after a check of its values. */
+static const void *look(zero_rt_step *step, int parameter, float subtracted) {
+  zero_rt_tensor view = {.struct_size = sizeof(view)};
+  CHECK(zero_rt_step_parameter(step, parameter, &view));
+  for (int e = 0; e < kElements; ++e)
+    if (((float *)view.data)[e] != 10.0f * parameter + e - subtracted) {
+      printf("parameter %d is %g at %d\n", parameter, ((float *)view.data)[e],
+             e);
+      exit(1);
+    }
+  return view.data;
+}
+
+static void train(zero_rt_step *step, int rank) {
+  const void *places[kUnits];
+  double rate = 1;
+  for (int s = 0; s < 3; ++s) {
+    CHECK(zero_rt_step_unshard(step, 0, NULL));
+    for (int u = 0; u < kUnits; ++u) {
+      if (u + 1 < kUnits)
+        CHECK(zero_rt_step_unshard(step, u + 1, NULL));
+      places[u] = look(step, u, 1.5f * s);
+      CHECK(zero_rt_step_reshard(step, u, NULL));
+    }
+    CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+    CHECK(gradient(step, rank, kUnits));
+    for (int u = kUnits - 1; u >= 0; --u) {
+      CHECK(zero_rt_step_unshard(step, u, NULL));
+      /* What a forward pass has saved is a view of the same memory. */
+      if (look(step, u, 1.5f * s) != places[u])
+        exit(1);
+      CHECK(gradient(step, rank, u));
+      CHECK(zero_rt_step_reshard(step, u, NULL));
+    }
+    CHECK(zero_rt_step_apply(step, &rate, 1, NULL));
+    zero_rt_results results = {.struct_size = sizeof(results)};
+    CHECK(zero_rt_step_results(step, &results));
+  }
+  if (rank == 0)
+    printf("3 steps\n");
+}
+
+static void misuse(zero_rt_step *step, int rank) {
+  zero_rt_tensor view = {.struct_size = sizeof(view)};
+  float values[kElements] = {0};
+  zero_rt_tensor tensor = tensorOf(values);
+  double rate = 1;
+  int32_t unit = 0;
+  REPORT(zero_rt_step_find_unit(step, "layer7", &unit));
+  REPORT(zero_rt_step_unshard(step, 7, NULL));
+  REPORT(zero_rt_step_parameter(step, 0, &view));
+  REPORT(zero_rt_step_reshard(step, 0, NULL));
+  REPORT(zero_rt_step_unshard(step, 0, NULL));
+  REPORT(zero_rt_step_unshard(step, 0, NULL));
+  REPORT(zero_rt_step_unshard(step, 2, NULL));
+  REPORT(zero_rt_step_bind_parameter(step, 0, &tensor));
+  REPORT(zero_rt_step_state_write(step, 0, values, sizeof(values)));
+  CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+  REPORT(zero_rt_step_apply(step, &rate, 1, NULL));
+  REPORT(zero_rt_step_measure(step, &rate, 1, NULL));
+  REPORT(zero_rt_step_discard(step));
+  REPORT(zero_rt_step_reshard(step, 0, NULL));
+  REPORT(gradient(step, rank, 0));
+  REPORT(gradient(step, rank, 1));
+  CHECK(zero_rt_step_measure(step, &rate, 1, NULL));
+  REPORT(zero_rt_step_unshard(step, 0, NULL));
+  CHECK(zero_rt_step_discard(step));
+  /* Nothing has changed, and nothing is missing. */
+  train(step, rank);
+}
+
+static void disagree(zero_rt_step *step, int rank) {
+  if (is("order")) {
+    report(rank, "unshard", zero_rt_step_unshard(step, rank, NULL));
+  } else if (is("skips") && rank == 1) {
+    CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+    report(rank, "accumulate", zero_rt_step_accumulate(step));
+  } else if (rank == 0 || is("late")) {
+    if (rank == 1)
+      sleep(3);
+    report(rank, "unshard", zero_rt_step_unshard(step, 0, NULL));
+  }
+}
+
+static void *runRank(void *argument) {
+  int rank = (int)(intptr_t)argument;
+  zero_rt_options options = {.struct_size = sizeof(options)};
+  options.timeout_ms = 1000;
+  zero_rt_runtime *runtime = NULL;
+  zero_rt_step *step = NULL;
+  CHECK(zero_rt_create(group, rank, &options, &runtime));
+  CHECK(zero_rt_step_create(runtime, library, NULL, &step));
+  for (int p = 0; p <= kUnits; ++p) {
+    float values[kElements];
+    for (int e = 0; e < kElements; ++e)
+      values[e] = 10.0f * p + e;
+    zero_rt_tensor tensor = tensorOf(values);
+    CHECK(zero_rt_step_bind_parameter(step, p, &tensor));
+  }
+  if (is("train"))
+    train(step, rank);
+  else if (is("misuse"))
+    misuse(step, rank);
+  else
+    disagree(step, rank);
+  (void)zero_rt_step_destroy(step);
+  (void)zero_rt_destroy(runtime);
+  return NULL;
+}
+
+int main(int count, char **arguments) {
+  if (count != 3)
+    return 2;
+  scenario = arguments[2];
+  CHECK(zero_rt_open(arguments[1], &library));
+  CHECK(zero_rt_local_group_create(2, &group));
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  pthread_t threads[2];
+  time_t begin = time(NULL);
+  for (intptr_t r = 0; r < 2; ++r)
+    pthread_create(&threads[r], NULL, runRank, (void *)r);
+  for (int r = 0; r < 2; ++r)
+    pthread_join(threads[r], NULL);
+  CHECK(zero_rt_group_destroy(group));
+  printf("%s\n", time(NULL) - begin < 10 ? "in time" : "late");
+  return 0;
+}
