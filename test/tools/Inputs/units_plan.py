@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares the plan of GPT-2 small at stage 3 with a closed form: units_plan.py BIN RANKS
+
+Each of the 12 blocks is a unit. The embeddings and the last layer norm are of no unit.
+Pads are the difference.
+"""
+
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BLOCKS = 12
+WIDTH = 768
+UNIT = 12 * WIDTH * WIDTH + 13 * WIDTH  # of one block
+REST = 50257 * WIDTH + 1024 * WIDTH + 2 * WIDTH
+BF16, F32 = 2, 4
+MOST_PADS = 0.001
+
+
+def plan_of(binaries, ranks):
+    step = (ROOT / "examples/gpt2_small.mlir").read_text()
+    units = ""
+    for block in range(BLOCKS):
+        members = re.findall(rf"^zero\.parameter (@h\.{block}\.\S+)", step, re.MULTILINE)
+        units += f"zero.unit @h.{block} [{', '.join(members)}]\n"
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "step.mlir"
+        file.write_text(step.replace("zero.group ", units + "zero.group ", 1))
+        command = [pathlib.Path(binaries) / "zero-compile", file, f"--mesh=dp={ranks}", "--stage=3", "-o", folder]
+        subprocess.run(command, check=True, capture_output=True)
+        return json.loads((pathlib.Path(folder) / "train.plan.json").read_text())
+
+
+def main():
+    binaries, ranks = sys.argv[1], int(sys.argv[2])
+    plan = plan_of(binaries, ranks)
+    whole = BLOCKS * UNIT + REST
+    planned = plan["bytes_per_rank"]["several_backwards"]["device"]
+    expected = {
+        # Slices of units, two units unsharded, and what is of no unit.
+        "parameter": BF16 * (BLOCKS * UNIT / ranks + 2 * UNIT + REST),
+        # Two units whose gradients arrive, and those of no unit.
+        "gradient": BF16 * (2 * UNIT + REST),
+        "accumulator": F32 * whole / ranks,
+        "state": 3 * F32 * whole / ranks,
+    }
+    wrong = 0
+    for role, bytes_ in expected.items():
+        pads = planned[role] / bytes_ - 1
+        isRight = 0 <= pads < MOST_PADS
+        wrong += not isRight
+        print(f"{role:12} {planned[role]:12} planned  {100 * pads:6.3f} % pads{'' if isRight else '  WRONG'}")
+    traffic = plan["traffic_per_rank"]
+    counts = (traffic["unshard_all"]["all_gathers"], traffic["first_backward"]["reduce_scatters"],
+              traffic["apply"]["scalar_all_reduces"], traffic["apply"]["all_gathers"])
+    print("gathers of units, reductions, scalar all-reduces, gathers at apply:", *counts)
+    sent = {
+        "unshard_all": BF16 * BLOCKS * UNIT,
+        "first_backward": BF16 * whole,
+        "apply": BF16 * REST,
+    }
+    for when, bytes_ in sent.items():
+        least = bytes_ * (ranks - 1) / ranks  # of a ring
+        pads = traffic[when]["bytes_sent"] / least - 1
+        isRight = -1e-6 <= pads < MOST_PADS
+        wrong += not isRight
+        print(f"{when:15} {traffic[when]['bytes_sent']:12} sent{'' if isRight else f'  WRONG: expected {math.ceil(least)}'}")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
