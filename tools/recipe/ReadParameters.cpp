@@ -113,6 +113,7 @@ static LogicalResult readParameter(const json::Object &object, size_t index,
   parameter.gradient = parameter.dtype;
   if (failed(fields.readDtype("gradient", parameter.gradient)) ||
       failed(fields.readString("group", parameter.group)) ||
+      failed(fields.readString("unit", parameter.unit)) ||
       failed(fields.readBool("optional", parameter.isOptional)) ||
       failed(fields.readBool("frozen", parameter.isFrozen)))
     return failure();
@@ -135,6 +136,11 @@ static LogicalResult readParameter(const json::Object &object, size_t index,
       return fields.fail("'uses' must be a number from 1 on, or \"any\"");
     parameter.uses = number.value_or(1);
   }
+  if (fields.get("unit") && parameter.unit.empty())
+    return fields.fail("'unit' names no unit; leave it out, or name one");
+  if (parameter.isFrozen && !parameter.unit.empty())
+    return fields.fail("a frozen parameter is of no unit; leave out 'unit', or "
+                       "'frozen'");
   if (parameter.isFrozen &&
       (parameter.isOptional || parameter.usesAny || parameter.uses > 1))
     return fields.fail("no gradient of a frozen parameter arrives; leave out "

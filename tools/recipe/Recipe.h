@@ -36,6 +36,7 @@ struct ListedParameter {
   std::string dtype = "f32";
   std::string gradient; // the dtype of an arriving gradient; that of dtype
   std::string group = "all";
+  std::string unit; // of ZeRO stage 3; empty: each rank keeps all of it
   bool isOptional = false;
   bool isSkippedIfAbsent = false;
   bool isFrozen = false;
@@ -87,13 +88,15 @@ struct Recipe {
 /// Reads a list of parameters, which is JSON:
 ///
 ///   {"parameters": [{"name": "fc.weight", "shape": [64, 48], "dtype": "bf16",
-///                    "gradient": "bf16", "group": "decay", "uses": 1,
-///                    "optional": false, "frozen": false}, ...],
+///                    "gradient": "bf16", "group": "decay",
+///                    "unit": "layer0", "uses": 1, "optional": false,
+///                    "frozen": false}, ...],
 ///    "groups": {"decay": {"wd": 0.1, "lr": "lr"}, ...}}
 ///
 /// Only name and shape are required. A shape without extents is that of one
-/// element. A string as the value of a hyperparameter
-/// is the name of an input. |file| is for messages.
+/// element. Parameters that name the same unit are gathered together at stage
+/// 3. A string as the value of a hyperparameter is the name of an input. |file|
+/// is for messages.
 llvm::LogicalResult readParameterList(llvm::StringRef text,
                                       llvm::StringRef file, ParameterList &list,
                                       std::string &message);

@@ -24,8 +24,9 @@ bool RecipeFlags::isGiven() const {
 StringRef zero::describeParameterLists() {
   return "model.json: {\"parameters\": [{\"name\": \"fc.weight\", "
          "\"shape\": [64, 48], \"dtype\": \"f32\"}, ...]}\n"
-         "A parameter may have \"gradient\" (dtype), \"group\", "
-         "\"absent\", \"frozen\" and \"uses\".\n\"absent\" says what a step "
+         "A parameter may have \"gradient\" (dtype), \"group\", \"unit\",\n"
+         "\"absent\", \"frozen\" and \"uses\". Parameters of one \"unit\" are\n"
+         "gathered together at --stage=3. \"absent\" says what a step "
          "does without its gradient: \"refuse\" the step\n(default), take "
          "\"zero\", or \"skip\" the parameter, if the gradient "
          "arrived\nnowhere, "

@@ -4,20 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/recipe/Recipe.h"
+#include "tools/recipe/Symbols.h"
 
-#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace zero;
 
 namespace {
-class StepWriter {
+class StepWriter : private Symbols {
 public:
   StepWriter(const Recipe &recipe, const ParameterList &list,
              const MeshAxes &mesh, std::string &text, std::string &message)
@@ -43,15 +41,6 @@ private:
   void writeStep(StringRef name);
   void writeUpdates(StringRef gradients);
 
-  /// A symbol, quoted where MLIR wants that.
-  std::string symbol(StringRef name);
-  /// |name|, or with |suffix| if another symbol has this name. Parameters have
-  /// the names that the caller knows.
-  std::string unique(std::string name, StringRef suffix) {
-    while (!taken.insert(name).second)
-      name += suffix;
-    return symbol(name);
-  }
   std::string type(size_t parameter, StringRef dtype, StringRef rest);
   /// ", sharded = [tp : 0]", or nothing.
   std::string placement(const ListedParameter &parameter);
@@ -83,12 +72,10 @@ private:
   const MeshAxes &mesh;
   llvm::raw_string_ostream os;
   std::string &message;
-  MLIRContext context;
   std::vector<const ListedParameter *> trained;
   std::vector<std::string> batchAxes;
   std::vector<Group> groups;
   std::vector<std::string> inputs;
-  llvm::StringSet<> taken;
   std::string meshSymbol;
   std::string optimizerSymbol;
   std::string lossScaleSymbol;
@@ -101,13 +88,6 @@ static std::string rename(StringRef text, StringRef name, StringRef symbol) {
   std::string own = ("@" + name).str();
   auto [before, after] = text.split(own);
   return (before + symbol + after).str();
-}
-
-std::string StepWriter::symbol(StringRef name) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  FlatSymbolRefAttr::get(&context, name).print(stream);
-  return text;
 }
 
 std::string StepWriter::type(size_t parameter, StringRef dtype,
@@ -243,7 +223,7 @@ void StepWriter::writeDeclarations() {
                           [&](size_t i) { os << symbol(trained[i]->name); });
     os << (group.isSkippedIfAbsent ? "] absent skip\n" : "]\n");
   }
-  os << "\n"
+  os << writeUnits(list, *this) << "\n"
      << rename(getOptimizerText(recipe.optimizer), recipe.optimizer,
                optimizerSymbol)
      << "\n";
@@ -365,8 +345,8 @@ void StepWriter::writeStep(StringRef name) {
 
 LogicalResult StepWriter::run(StringRef name) {
   for (const ListedParameter &parameter : list.parameters)
-    taken.insert(parameter.name);
-  if (!taken.insert(name).second)
+    take(parameter.name);
+  if (!take(name))
     return fail("parameter '" + name +
                 "' has the name of the step; add --name=NAME with another one");
   meshSymbol = unique("cluster", ".mesh");
