@@ -194,6 +194,18 @@ class Step:
         )
         return elements.value
 
+    def find_unit_of(self, parameter: int) -> int | None:
+        """The unit of which this rank has a slice; None if it has the whole parameter."""
+        unit = ctypes.c_int32()
+        self._call("step_unit_of", self.handle, parameter, ctypes.byref(unit))
+        return unit.value if unit.value >= 0 else None
+
+    def unshard(self, unit: int, stream: int | None) -> None:
+        self._call("step_unshard", self.handle, unit, stream)
+
+    def reshard(self, unit: int, stream: int | None) -> None:
+        self._call("step_reshard", self.handle, unit, stream)
+
     def begin_backward(self, hint: int) -> None:
         self._call("step_begin_backward", self.handle, hint)
 

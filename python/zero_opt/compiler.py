@@ -27,12 +27,15 @@ class Parameter:
     shape: tuple[int, ...]
     dtype: str  # also that of its gradient
     group: str
+    unit: str | None = None  # of stage 3
 
     def describe(self) -> str:
-        return f"parameter '{self.name}' of shape {self.shape} in {self.dtype}"
+        unit = f" of unit '{self.unit}'" if self.unit else ""
+        return f"parameter '{self.name}'{unit} of shape {self.shape} in {self.dtype}"
 
     def to_json(self) -> dict[str, object]:
-        return dataclasses.asdict(self) | {"absent": "skip"}
+        fields = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+        return fields | {"absent": "skip"}
 
 
 @dataclasses.dataclass(frozen=True)

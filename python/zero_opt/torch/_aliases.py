@@ -31,6 +31,9 @@ class Trained:
     view: torch.Tensor  # of the step's memory
     pointer: int
     slots: list[Slot]
+    # Of stage 3. The parameter has memory of the step while the unit is unsharded, and else
+    # that of |view|, which has the shape of the parameter and no values.
+    unit: int | None = None
     version: int = 0  # torch's count of writes to the parameter, as far as taken over
 
     def is_in_place(self) -> bool:
@@ -62,6 +65,14 @@ def check_free(name: str, parameter: torch.Tensor) -> None:
         )
 
 
+def _make_empty(like: torch.Tensor) -> torch.Tensor:
+    """A tensor with the shape of |like| and without values: torch refuses to write to
+    it, and a result is nan."""
+    return torch.full((), float("nan"), dtype=like.dtype, device=like.device).expand(
+        like.shape
+    )
+
+
 class Aliases:
     """All trained parameters of one optimizer."""
 
@@ -87,10 +98,11 @@ class Aliases:
             self._device.synchronize()
         dtype = DTYPES[parameter.dtype]
         self._step.bind(number, dtype, values.numel(), values.data_ptr())
-        view = self._make_view(number, values)
+        unit = self._step.find_unit_of(number)
+        view = self._make_view(number, values) if unit is None else _make_empty(values)
         parameter.data = view
         entry = Trained(
-            name, parameter, number, view, view.data_ptr(), slots, parameter._version
+            name, parameter, number, view, view.data_ptr(), slots, unit, parameter._version
         )
         self.trained.append(entry)
         _owners[id(parameter)] = weakref.ref(self)
@@ -104,6 +116,9 @@ class Aliases:
         the parameters that are other ones now."""
         replaced = []
         for entry in self.trained:
+            if entry.unit is not None:
+                self._check_unit(entry)
+                continue
             for slot in entry.slots:
                 found = slot.get()
                 if found is not None and found is not entry.parameter:
@@ -122,10 +137,28 @@ class Aliases:
         )
         return replaced
 
+    def _check_unit(self, entry: Trained) -> None:
+        """A rank has a slice of the parameter, so others cannot change it."""
+        what = None
+        if any(slot.get() not in (entry.parameter, None) for slot in entry.slots):
+            what = "was replaced"
+        elif entry.is_written():
+            what = "was written"
+        elif entry.parameter.dtype is not entry.view.dtype:
+            what = f"has dtype {entry.parameter.dtype}, and had {entry.view.dtype}"
+        elif entry.parameter.device != entry.view.device:
+            what = f"is on {entry.parameter.device}, and was on {entry.view.device}"
+        if what:
+            raise ZeroOptError(
+                f"parameter '{entry.name}' of a unit {what}, and each rank has a slice of "
+                "it only; change parameters of units before the optimizer is created"
+            )
+
     def expect_writes(self) -> None:
         """The next step compares all parameters with its state."""
         for entry in self.trained:
-            entry.version = -1
+            if entry.unit is None:
+                entry.version = -1
 
     def note_step(self) -> None:
         """The step has written to all parameters. torch then refuses a backward pass of a
@@ -140,6 +173,7 @@ class Aliases:
         return self._take_writes(self.trained)
 
     def _take_writes(self, entries: list[Trained]) -> int:
+        entries = [entry for entry in entries if entry.unit is None]
         if not entries:
             return 0
         for entry in entries:
@@ -152,6 +186,9 @@ class Aliases:
         """Within a step: parameters are read-only until the step is applied, but for those
         whose values are the state."""
         for entry in self.trained:
+            if entry.unit is not None:
+                self._check_unit(entry)
+                continue
             for slot in entry.slots:
                 if slot.get() is not entry.parameter and slot.get() is not None:
                     self._refuse(entry, "was replaced")
@@ -174,7 +211,8 @@ class Aliases:
         )
 
     def release(self) -> None:
-        """Gives the parameters memory of their own."""
+        """Gives the parameters memory of their own. Those of units stay without values: to
+        gather them all ranks would have to make this call."""
         if self.is_released:
             return
         self.is_released = True
@@ -182,7 +220,7 @@ class Aliases:
         for entry in self.trained:
             if _owners.pop(id(entry.parameter), None) is None:
                 continue
-            if entry.is_in_place():
+            if entry.unit is None and entry.is_in_place():
                 entry.parameter.data = entry.view.clone()
         self._device.synchronize()  # the memory may go
         self.trained.clear()

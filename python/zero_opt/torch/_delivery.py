@@ -70,9 +70,15 @@ class Delivery:
         self.is_scaled = False
         self.takes_one_pass = False
         self.hint = _abi.HINT_UNKNOWN
+        # Of stage 3.
+        self.on_begin: Callable[[], None] = lambda: None
+        self.on_end: Callable[[], None] = lambda: None
 
-    def make_hook(self, entry: Trained) -> Callable[[torch.Tensor], None]:
-        """The hook of a parameter, with all that a call does not have to make anew."""
+    def make_hook(
+        self, entry: Trained, check: Callable[[], None] | None = None
+    ) -> Callable[[torch.Tensor], None]:
+        """The hook of a parameter, with all that a call does not have to make anew. |check|
+        says whether a gradient may arrive."""
         name, number = entry.name, entry.number
         strided, dtype = torch.strided, entry.view.dtype
         delivered = self._delivered
@@ -85,15 +91,16 @@ class Delivery:
                     f"the gradient of parameter '{name}' was taken by another hook; remove "
                     "that hook, or register it on the gradient with register_hook()"
                 )
-            if self._has_ended or number in delivered:
+            is_anew = number in delivered
+            if check is not None or is_anew or self._has_ended or not self._has_callback:
                 try:
-                    self._begin(is_backward=True)
+                    if check is not None:
+                        check()
+                    self.begin(is_anew)
                 except BaseException:
                     # The next backward pass would add to it.
                     parameter.grad = None
                     raise
-            elif not self._has_callback:
-                self._ask_for_end()
             if gradient.layout is not strided:
                 raise ZeroOptError(
                     f"the gradient of parameter '{name}' is sparse; make the module "
@@ -114,6 +121,16 @@ class Delivery:
 
         self._hooks[number] = deliver
         return deliver
+
+    def begin(self, is_anew: bool) -> None:
+        """Begins a pass if none is open, or |is_anew|."""
+        if self._has_ended or is_anew:
+            self._begin(is_backward=True)
+        elif not self._has_callback:
+            self._ask_for_end()
+
+    def is_delivered(self, entry: Trained) -> bool:
+        return entry.number in self._delivered
 
     def begin_empty(self) -> None:
         """A pass in which torch runs no backward pass."""
@@ -168,6 +185,7 @@ class Delivery:
         self.passes += 1
         self._delivered.clear()
         self._has_ended = False
+        self.on_begin()
         if is_backward:
             self._ask_for_end()
         else:
@@ -186,3 +204,4 @@ class Delivery:
         self._has_ended = not _is_nested()
         if self._has_ended:
             self._receiver.flush()
+            self.on_end()

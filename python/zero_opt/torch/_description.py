@@ -13,6 +13,7 @@ from zero_opt import compiler
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import check_free
 from zero_opt.torch._parameters import DTYPES, ListedGroup, check_parameter
+from zero_opt.torch._units import Unit
 
 # Options of torch's optimizers that change what a step computes, and that no recipe has.
 UNKNOWN = ("amsgrad", "dampening", "decoupled_weight_decay", "maximize", "nesterov")
@@ -90,8 +91,8 @@ def check_arguments(
             f"offload is True or False, got {offload!r}; True keeps the optimizer's state "
             "in the memory of the host"
         )
-    if isinstance(zero, bool) or zero not in (0, 1, 2):
-        raise ZeroOptError(f"zero is a stage, 0, 1 or 2, got {zero!r}")
+    if isinstance(zero, bool) or zero not in (0, 1, 2, 3):
+        raise ZeroOptError(f"zero is a stage, 0, 1, 2 or 3, got {zero!r}")
     if max_norm is not None and (
         not isinstance(max_norm, int | float) or not 0 < max_norm < float("inf")
     ):
@@ -153,6 +154,7 @@ def list_trained(groups: list[ListedGroup]) -> list[Listed]:
 def describe_step(
     recipe: Recipe,
     trained: list[Listed],
+    units: list[Unit],
     has_max_norm: bool,
     loss_scale: LossScale,
     one_backward: bool,
@@ -171,10 +173,15 @@ def describe_step(
     if loss_scale is not None:
         rule = "torch" if loss_scale == "dynamic" else repr(float(loss_scale))
         text += f",loss_scale={rule}"
+    unit_names = {key: unit.name for unit in units for key in unit.parameters}
     return compiler.StepDescription(
         parameters=tuple(
             compiler.Parameter(
-                name, tuple(parameter.shape), DTYPES[parameter.dtype], f"group{number}"
+                name,
+                tuple(parameter.shape),
+                DTYPES[parameter.dtype],
+                f"group{number}",
+                unit_names.get(id(parameter)),
             )
             for number, name, parameter in trained
         ),

@@ -31,13 +31,18 @@ from zero_opt.torch._description import (
 from zero_opt.torch._device import find_device
 from zero_opt.torch._files import FileCheckpoints, refuse_within_step
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
+from zero_opt.torch._sharding import Sharding
 from zero_opt.torch._state import State
+from zero_opt.torch._units import Unit, Units, check_units, find_units
 
 
-def _release(handles: dict[int, RemovableHandle], aliases: Aliases) -> None:
+def _release(
+    handles: dict[int, RemovableHandle], aliases: Aliases, sharding: Sharding
+) -> None:
     for handle in handles.values():
         handle.remove()
     handles.clear()
+    sharding.release()
     aliases.release()
 
 
@@ -59,6 +64,7 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
         process_group: Any = None,
         timeout: float = 1800.0,
         model: nn.Module | None = None,
+        units: Units = None,
         **others: Any,
     ) -> None:
         check_unknown(type(self).__name__, others)
@@ -69,6 +75,7 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
             refuse_wrapped(model)
         groups = list_groups(params)
         check_arguments(type(self).__name__, groups, max_norm, zero, loss_scale, offload)
+        check_units(units, zero, model)
         self._is_complete = False
         super().__init__(
             [{"params": [p for _, p in g.params], **g.options} for g in groups],
@@ -87,11 +94,15 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
             named for g in groups for named in g.params if not named[1].requires_grad
         ]
         named = list_trained(groups)
+        found: list[Unit] = []
+        if units is not None and model is not None:
+            found = find_units(units, model, (parameter for _, _, parameter in named))
         self._device = find_device((name, parameter) for _, name, parameter in named)
         self._trained_groups = sorted({number for number, _, _ in named})
         description = describe_step(
             self.recipe,
             named,
+            found,
             max_norm is not None,
             loss_scale,
             one_backward,
@@ -115,7 +126,7 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
                 f"the compiled step has the inputs {self._step.inputs}, which this package "
                 "does not know; build package and compiler from one version"
             )
-        self._place(named, model, ranks, offload)
+        self._place(named, model, found, ranks, offload)
         self._delivery.needs_scale = loss_scale is not None
         self._delivery.takes_one_pass = one_backward
 
@@ -123,6 +134,7 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
         self,
         named: list[tuple[int, str, torch.Tensor]],
         model: nn.Module | None,
+        units: list[Unit],
         ranks: _ranks.Ranks,
         offload: bool,
     ) -> None:
@@ -150,16 +162,24 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
         for slot in list_slots(model) if model is not None else []:
             places.setdefault(id(slot.get()), []).append(slot)
         for _, name, parameter in named:
-            entry = self._aliases.add(name, parameter, places.get(id(parameter), []))
-            self._add_hook(entry, parameter)
+            self._aliases.add(name, parameter, places.get(id(parameter), []))
+        self._sharding = Sharding(self._step, self._device, self._delivery)
+        self._model = None if model is None else weakref.ref(model)
+        for unit in units:
+            self._sharding.add(unit, self._aliases.trained)
+        for entry in self._aliases.trained:
+            self._add_hook(entry, entry.parameter)
         self._state = State(self._step, self._aliases.trained, self.recipe)
-        self._finalizer = weakref.finalize(self, _release, self._handles, self._aliases)
+        self._finalizer = weakref.finalize(
+            self, _release, self._handles, self._aliases, self._sharding
+        )
         # When a program ends, the parameters go with it.
         self._finalizer.atexit = False
 
     def _add_hook(self, entry: Trained, parameter: torch.Tensor) -> None:
         register: Any = parameter.register_post_accumulate_grad_hook
-        self._handles[entry.number] = register(self._delivery.make_hook(entry))
+        check = self._sharding.make_check(entry)
+        self._handles[entry.number] = register(self._delivery.make_hook(entry, check))
 
     def _replace(self, entry: Trained, parameter: torch.Tensor) -> None:
         for group in self.param_groups:
@@ -212,6 +232,7 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._sharding.end_backward()
         if self._delivery.passes:
             self._aliases.check_in_place()
             self._check_nothing_rests()
@@ -267,6 +288,7 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients since the last step, on every rank that calls this."""
         super().zero_grad(set_to_none=True)
+        self._sharding.end_backward()
         if self._delivery.passes:
             self._delivery.discard()
 
@@ -363,6 +385,13 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
         return _checkpoint.consolidate(
             self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
         )
+
+    def consolidate_model(self) -> dict[str, torch.Tensor]:
+        """The state_dict() of the model with the parameters of units whole, in the memory
+        of the CPU, on rank 0; an empty dict on the others. All ranks make this call. The
+        units are gathered one after the other."""
+        self._prepare_state("consolidate_model")
+        return self._sharding.collect(self._model, self._ranks.rank == 0)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads what state_dict() returned on the same rank of as many ranks, what

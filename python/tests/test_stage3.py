@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""ZeRO stage 3 has the bits of stage 2."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ranks import Workers
+from units import Training, train_units
+
+
+def check_equal(workers: Workers, training: Training) -> None:
+    found = workers.run(train_units, 3, training)
+    expected = workers.run(train_units, 2, training)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.losses == theirs.losses
+        # Buckets are others, and so is the order of the squares in f64.
+        assert mine.norms == pytest.approx(theirs.norms, rel=1e-14)
+    assert found[1].model == {}
+    assert list(found[0].model) == list(expected[0].model)
+    for name, value in expected[0].model.items():
+        assert torch.equal(found[0].model[name], value), name
+
+
+@pytest.mark.parametrize("accumulation", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_two_ranks(workers: Workers, dtype: torch.dtype, accumulation: int) -> None:
+    check_equal(workers, Training(dtype, accumulation))
+
+
+def test_without_clipping_and_with_offload(workers: Workers) -> None:
+    check_equal(workers, Training(max_norm=None))
+    check_equal(workers, Training(torch.bfloat16, 2, offload=True))
+
+
+@pytest.mark.parametrize("checkpointing", ["re-entrant", "not re-entrant"])
+def test_checkpointing(workers: Workers, checkpointing: str) -> None:
+    """The forward pass of a unit runs again within the backward pass."""
+    check_equal(workers, Training(checkpointing=checkpointing, accumulation=2))
+
+
+def test_forward_passes_without_a_backward_pass(workers: Workers) -> None:
+    check_equal(workers, Training(evaluates=True, accumulation=2))
+
+
+def test_one_rank() -> None:
+    """A rank that is alone has all parameters whole."""
+    for training in (Training(accumulation=2), Training(offload=True)):
+        mine, theirs = train_units(3, training), train_units(2, training)
+        assert mine.losses == theirs.losses
+        for name, value in theirs.model.items():
+            assert torch.equal(mine.model[name], value), name

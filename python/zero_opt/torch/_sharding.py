@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""When the units of ZeRO stage 3 are gathered and released.
+
+A unit is unsharded while its forward pass runs, and while its backward pass runs. There is
+memory for two units, and the memory of a unit has always the same address. So what autograd
+has saved of a parameter in the forward pass is right again in the backward pass.
+
+The backward pass of a unit begins when the gradient of one of its outputs is there, or
+when its forward pass runs again within a backward pass (activation checkpointing). It ends
+when the gradients of its inputs are there; they pass a function that is put before the
+unit. If no input needs a gradient, it ends with the backward pass of the model. None of
+this depends on which gradients a rank has, so all ranks make the same calls.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree
+from torch.utils.hooks import RemovableHandle
+
+from zero_opt._step import Step
+from zero_opt.errors import ZeroOptError
+from zero_opt.torch._aliases import Trained
+from zero_opt.torch._delivery import Delivery
+from zero_opt.torch._device import Device
+from zero_opt.torch._units import Unit
+
+
+def _runs_backward() -> bool:
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+class _Use:
+    """A forward pass that autograd has recorded. It lives as long as the graph."""
+
+
+class ShardedUnit:
+    """A unit of the step on this rank."""
+
+    def __init__(self, unit: Unit, number: int, entries: list[Trained]) -> None:
+        self.name = unit.name
+        self.module = weakref.ref(unit.module)
+        self.number = number
+        self.entries = entries
+        self.is_unsharded = False
+        # Forward passes that run now; a unit may call itself.
+        self.depth = 0
+        # Whether the backward pass of the unit runs, and whether it has ended since the
+        # model's backward pass has begun.
+        self.is_in_backward = False
+        self.has_ended = False
+        self.uses: weakref.WeakSet[_Use] = weakref.WeakSet()
+        self._views: list[torch.Tensor] = []
+
+    def attach(self, step: Step, device: Device) -> None:
+        """The parameters are those that were gathered."""
+        if not self._views:
+            # Their memory stays where it is.
+            self._views = [
+                device.view(step.get_memory(e.number), e.view) for e in self.entries
+            ]
+        for entry, view in zip(self.entries, self._views, strict=True):
+            if entry.parameter.data_ptr() != entry.pointer:
+                raise ZeroOptError(
+                    f"parameter '{entry.name}' of unit '{self.name}' was moved or written, "
+                    "and each rank has a slice of it only; change parameters of units "
+                    "before the optimizer is created"
+                )
+            entry.parameter.data = view
+
+    def detach(self) -> None:
+        for entry in self.entries:
+            entry.parameter.data = entry.view
+
+
+class _Boundary(torch.autograd.Function):
+    """Stands before a unit: its backward pass ends that of the unit."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, end: Callable[[_Use], None], use: _Use, *tensors: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        ctx.end, ctx.use = end, use
+        ctx.set_materialize_grads(False)
+        return tensors
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
+        ctx.end(ctx.use)
+        return None, None, *gradients
+
+
+def _check_arrival(name: str, unit: ShardedUnit) -> None:
+    if not unit.is_unsharded:
+        raise ZeroOptError(
+            f"the gradient of parameter '{name}' arrives while its unit '{unit.name}' is "
+            "sharded: the parameter was used outside of the unit's forward(), or the loss "
+            "uses something else than the unit's outputs; make the module that does this a "
+            "unit, or leave this one out"
+        )
+
+
+def _call_weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """|method|, as long as its object lives."""
+    found = weakref.WeakMethod(method)
+
+    def call() -> None:
+        if (living := found()) is not None:
+            living()
+
+    return call
+
+
+class Sharding:
+    """All units of one optimizer."""
+
+    def __init__(
+        self,
+        step: Step,
+        device: Device,
+        delivery: Delivery,
+    ) -> None:
+        self.units: list[ShardedUnit] = []
+        self._step = step
+        self._device = device
+        self._delivery = delivery
+        delivery.on_begin = _call_weakly(self._note_begin)
+        delivery.on_end = _call_weakly(self.end_backward)
+        self._handles: list[RemovableHandle] = []
+        # Whether the model's state_dict() is called to be completed.
+        self._is_collecting = False
+
+    def add(self, unit: Unit, entries: list[Trained]) -> None:
+        """|entries| are those of the step."""
+        sharded = [
+            entry
+            for entry in entries
+            if entry.unit is not None and id(entry.parameter) in unit.parameters
+        ]
+        if not sharded or sharded[0].unit is None:
+            return  # this rank is alone, and has all of them
+        made = ShardedUnit(unit, sharded[0].unit, sharded)
+        self.units.append(made)
+        self._hook(unit.module, made)
+
+    def _hook(self, module: nn.Module, unit: ShardedUnit) -> None:
+        own = weakref.ref(self)
+
+        def before(_: nn.Module, args: Any, kwargs: Any) -> Any:
+            sharding = own()
+            return None if sharding is None else sharding._before(unit, args, kwargs)
+
+        def after(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            if (sharding := own()) is not None:
+                sharding._after(unit, output)
+
+        def refuse(call: str) -> None:
+            sharding = own()
+            if sharding is not None and not sharding._is_collecting:
+                raise ZeroOptError(
+                    f"{call}() of module '{unit.name}', of which a rank has slices only; "
+                    "call optimizer.consolidate_model() for the whole state_dict, or "
+                    "save_checkpoint() and load_checkpoint(); load a state_dict of the "
+                    "model before the optimizer is created"
+                )
+
+        def refuse_save(*_: Any) -> None:
+            refuse("state_dict")
+
+        def refuse_load(*_: Any) -> None:
+            refuse("load_state_dict")
+
+        any_module: Any = module  # torch has no types for some of these
+        self._handles += [
+            module.register_forward_pre_hook(before, with_kwargs=True),
+            module.register_forward_hook(after, with_kwargs=True, always_call=True),
+            any_module.register_state_dict_pre_hook(refuse_save),
+            any_module._register_load_state_dict_pre_hook(
+                lambda *_: refuse("load_state_dict")
+            ),
+        ]
+
+    def _before(self, unit: ShardedUnit, args: Any, kwargs: Any) -> Any:
+        unit.depth += 1
+        if _runs_backward():
+            self._enter_backward(unit)
+        elif unit.depth == 1:
+            self.end_backward()  # an exception has ended that pass
+            self._unshard(unit)
+        if not torch.is_grad_enabled():
+            return None
+        leaves, tree = _pytree.tree_flatten((args, kwargs))
+        places = [
+            i
+            for i, leaf in enumerate(leaves)
+            if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+        ]
+        if not places:
+            return None
+        use = _Use()
+        unit.uses.add(use)
+        own = weakref.ref(self)
+
+        def end(ended: _Use) -> None:
+            if (sharding := own()) is not None:
+                sharding._end_use(unit, ended)
+
+        tensors = _Boundary.apply(end, use, *(leaves[i] for i in places))
+        for i, tensor in zip(places, tensors, strict=True):
+            leaves[i] = tensor
+        return _pytree.tree_unflatten(leaves, tree)
+
+    def _after(self, unit: ShardedUnit, output: Any) -> None:
+        if not unit.depth:
+            return  # a hook before ours has raised
+        unit.depth -= 1
+        if not unit.depth and unit.is_unsharded and not unit.is_in_backward:
+            self._reshard(unit)
+        if not torch.is_grad_enabled():
+            return
+        own = weakref.ref(self)
+
+        def begin(_: Any) -> None:
+            if (sharding := own()) is not None:
+                sharding._enter_backward(unit)
+
+        # A hook of the tensor would go if the tensor is written in place.
+        for leaf in _pytree.tree_leaves(output):
+            node = leaf.grad_fn if isinstance(leaf, torch.Tensor) else None
+            # An input that is an output is no work of the unit.
+            if node is not None and node.name() != "_BoundaryBackward":
+                node.register_prehook(begin)
+
+    def _enter_backward(self, unit: ShardedUnit) -> None:
+        if unit.is_unsharded:
+            return
+        # Once it is released, a unit takes no more gradients of the pass.
+        self._delivery.begin(unit.has_ended)
+        self._unshard(unit)
+        unit.is_in_backward = True
+
+    def _end_use(self, unit: ShardedUnit, use: _Use) -> None:
+        unit.uses.discard(use)
+        # Other uses in the same graph have to come, or belong to another graph.
+        if unit.is_in_backward and (
+            not unit.uses
+            or all(self._delivery.is_delivered(entry) for entry in unit.entries)
+        ):
+            self._leave_backward(unit)
+
+    def _leave_backward(self, unit: ShardedUnit) -> None:
+        self._delivery.flush()
+        unit.is_in_backward = False
+        unit.has_ended = True
+        self._reshard(unit)
+
+    def _note_begin(self) -> None:
+        """A backward pass of the step has begun."""
+        for unit in self.units:
+            unit.has_ended = False
+
+    def end_backward(self) -> None:
+        """The model's backward pass has ended, or an exception has ended it."""
+        for unit in reversed(self.units):
+            if unit.is_in_backward:
+                self._leave_backward(unit)
+
+    def make_check(self, entry: Trained) -> Callable[[], None] | None:
+        """What refuses a gradient of |entry| that arrives at another time."""
+        for unit in self.units:
+            if entry in unit.entries:
+                return lambda: _check_arrival(entry.name, unit)
+        return None
+
+    def _unshard(self, unit: ShardedUnit) -> None:
+        self._device.check_no_capture()
+        self._step.unshard(unit.number, self._device.stream)
+        unit.is_unsharded = True
+        unit.attach(self._step, self._device)
+
+    def _reshard(self, unit: ShardedUnit) -> None:
+        unit.detach()
+        unit.is_unsharded = False
+        self._step.reshard(unit.number, self._device.stream)
+
+    def collect(
+        self, model: weakref.ref[nn.Module] | None, keeps: bool
+    ) -> dict[str, torch.Tensor]:
+        """The whole state_dict() of |model| on ranks where |keeps|. All ranks gather."""
+        found = None if model is None else model()
+        if found is None:
+            raise ZeroOptError(
+                "consolidate_model() is the state_dict() of the model that the optimizer "
+                "got, and it got none, or that is gone; call state_dict() of the model"
+            )
+        self._is_collecting = True
+        try:
+            state = dict(found.state_dict(keep_vars=True)) if keeps else {}
+        finally:
+            self._is_collecting = False
+        places: dict[int, list[str]] = {}
+        for name, value in state.items():
+            places.setdefault(id(value), []).append(name)
+        whole = {
+            name: value.detach().to("cpu", copy=True)
+            for name, value in state.items()
+            if isinstance(value, torch.Tensor)
+        }
+        for unit in self.units:
+            self._unshard(unit)
+            for entry in unit.entries if keeps else ():
+                for name in places.get(id(entry.parameter), []):
+                    whole[name] = entry.parameter.detach().to("cpu", copy=True)
+            self._reshard(unit)
+        return {name: whole.get(name, value) for name, value in state.items()}
+
+    def release(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self.units.clear()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Units of ZeRO stage 3: which module is one, and which parameters it has."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+
+from zero_opt.errors import ZeroOptError
+
+Units: TypeAlias = "Iterable[type[nn.Module] | nn.Module] | None"
+
+_EXAMPLE = "such as zo.AdamW(model, zero=3, units=[TransformerBlock])"
+
+
+@dataclasses.dataclass
+class Unit:
+    """A module whose trained parameters are gathered and released together."""
+
+    name: str
+    module: nn.Module
+    parameters: dict[int, torch.Tensor] = dataclasses.field(default_factory=dict)  # by id
+    inner: list[Unit] = dataclasses.field(default_factory=list)
+
+    def has_inner(self) -> bool:
+        return any(unit.parameters or unit.has_inner() for unit in self.inner)
+
+
+def check_units(units: Any, zero: int, model: nn.Module | None) -> None:
+    if zero != 3:
+        if units is not None:
+            raise ZeroOptError(
+                f"units is an argument of ZeRO stage 3, and zero is {zero}; leave it out, "
+                "or give zero=3"
+            )
+        return
+    if units is None or (isinstance(units, Sequence) and not units):
+        raise ZeroOptError(
+            f"stage 3 shards the parameters of units, and there is none; list the classes "
+            f"of the model's layers, {_EXAMPLE}"
+        )
+    if model is None:
+        raise ZeroOptError(
+            "units are modules of the model, and the optimizer got parameters; give the "
+            "optimizer the model, too: zo.AdamW(params, model=model, zero=3, units=[...])"
+        )
+
+
+def _match(units: Any, model: nn.Module) -> set[int]:
+    """The ids of the modules that |units| lists."""
+    modules = list(model.modules())
+    found: set[int] = set()
+    for entry in units if isinstance(units, Iterable) else [units]:
+        if isinstance(entry, nn.Module):
+            ids = {id(module) for module in modules if module is entry}
+            what = f"a module of class {type(entry).__name__}"
+        elif isinstance(entry, type) and issubclass(entry, nn.Module):
+            ids = {id(module) for module in modules if isinstance(module, entry)}
+            what = f"the class {entry.__name__}"
+        else:
+            raise ZeroOptError(
+                f"units lists classes of modules, or modules, got {entry!r}; {_EXAMPLE}"
+            )
+        if not ids:
+            raise ZeroOptError(
+                f"units has {what}, and the model has no such module; list the classes of "
+                "the model's layers"
+            )
+        found |= ids
+    return found
+
+
+def find_units(units: Any, model: nn.Module, trained: Iterable[torch.Tensor]) -> list[Unit]:
+    """The units of |model|. A parameter belongs to the innermost unit around it. These are
+    of no unit: a parameter that is tied, so that two units have it or one and the rest; and
+    a parameter of a unit that has other units in it, since there is memory for two units
+    only."""
+    matched = _match(units, model)
+    trained_ids = {id(parameter): parameter for parameter in trained}
+    found: dict[int, Unit] = {}
+    owners: dict[int, set[int | None]] = {}
+
+    def visit(module: nn.Module, name: str, unit: Unit | None) -> None:
+        if id(module) in matched:
+            outer = unit
+            unit = found.setdefault(id(module), Unit(name or "model", module))
+            if outer is not None:
+                outer.inner.append(unit)
+        for parameter in module._parameters.values():
+            owner = None if unit is None else id(unit.module)
+            owners.setdefault(id(parameter), set()).add(owner)
+        for key, child in module._modules.items():
+            if child is not None:
+                visit(child, f"{name}.{key}" if name else key, unit)
+
+    visit(model, "", None)
+    for key, parameter in trained_ids.items():
+        (owner, *others) = owners.get(key, {None})
+        if owner is not None and not others:
+            found[owner].parameters[key] = parameter
+    result = [u for u in found.values() if u.parameters and not u.has_inner()]
+    if not result:
+        raise ZeroOptError(
+            "no unit has a trained parameter of its own, so stage 3 has nothing to shard; "
+            "list the classes of layers that are trained, or give zero=2"
+        )
+    return result
