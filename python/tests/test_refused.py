@@ -35,7 +35,7 @@ def refuse(message: str, params: Any, **arguments: Any) -> None:
 
 
 def test_arguments() -> None:
-    refuse("zero is a stage, 0, 1 or 2, got 3", make(), zero=3)
+    refuse("zero is a stage, 0, 1, 2 or 3, got 4", make(), zero=4)
     refuse(
         "max_norm must be a positive number, got 0; leave it out for no clipping: "
         "grad_norm is there in any case",
@@ -351,7 +351,7 @@ def test_a_rank_that_does_not_come(workers: Workers) -> None:
         ({"amsgrad": True}, "AdamW has no argument 'amsgrad'; leave it out, or use the"),
         ({"max_norm": "1.0"}, "max_norm must be a positive number, got '1.0'"),
         ({"max_norm": float("inf")}, "max_norm must be a positive number, got inf"),
-        ({"zero": True}, "zero is a stage, 0, 1 or 2, got True"),
+        ({"zero": True}, "zero is a stage, 0, 1, 2 or 3, got True"),
         (
             {"offload": "cpu"},
             "offload is True or False, got 'cpu'; True keeps the optimizer's state in the "

@@ -43,6 +43,10 @@ def test_forward_passes_without_a_backward_pass(workers: Workers) -> None:
     check_equal(workers, Training(evaluates=True, accumulation=2))
 
 
+def test_a_gradient_on_one_rank_only(workers: Workers) -> None:
+    check_equal(workers, Training(is_uneven=True, accumulation=2))
+
+
 def test_one_rank() -> None:
     """A rank that is alone has all parameters whole."""
     for training in (Training(accumulation=2), Training(offload=True)):

@@ -72,6 +72,8 @@ class Training:
     max_norm: float | None = 0.5
     offload: bool = False
     evaluates: bool = False
+    # Whether rank 0 alone uses the adapters.
+    is_uneven: bool = False
 
 
 @dataclasses.dataclass
@@ -82,8 +84,8 @@ class Result:
     elements: int  # of parameters that this rank keeps
 
 
-def make_deep(training: Training) -> Deep:
-    torch.manual_seed(get_rank())
+def make_deep(training: Training, seed: int = 0) -> Deep:
+    torch.manual_seed(seed + get_rank())
     return Deep(training.checkpointing).to(training.dtype)
 
 
@@ -100,7 +102,7 @@ def run_steps(
     for step in steps:
         generator = torch.Generator().manual_seed(100 * step + get_rank())
         for layer in model.layers[::2]:
-            layer.uses_adapter = step % 2 == 1
+            layer.uses_adapter = step % 2 == 1 and not (training.is_uneven and get_rank())
         for _ in range(training.accumulation):
             if training.evaluates:
                 with torch.no_grad():

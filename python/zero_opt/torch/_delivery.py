@@ -129,9 +129,6 @@ class Delivery:
         elif not self._has_callback:
             self._ask_for_end()
 
-    def is_delivered(self, entry: Trained) -> bool:
-        return entry.number in self._delivered
-
     def begin_empty(self) -> None:
         """A pass in which torch runs no backward pass."""
         self._begin(is_backward=False)

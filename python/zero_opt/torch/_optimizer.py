@@ -16,12 +16,11 @@ from torch.utils.hooks import RemovableHandle
 from zero_opt import _abi
 from zero_opt._step import Outcome
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch import _checkpoint, _ranks
+from zero_opt.torch import _ranks
 from zero_opt.torch._aliases import Aliases, Trained
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._description import (
     LossScale,
-    Recipe,
     check_arguments,
     check_hyperparameters,
     check_unknown,
@@ -33,6 +32,7 @@ from zero_opt.torch._files import FileCheckpoints, refuse_within_step
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 from zero_opt.torch._sharding import Sharding
 from zero_opt.torch._state import State
+from zero_opt.torch._state_dicts import StateDicts
 from zero_opt.torch._units import Unit, Units, check_units, find_units
 
 
@@ -46,10 +46,8 @@ def _release(
     aliases.release()
 
 
-class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
+class CompiledOptimizer(FileCheckpoints, StateDicts):
     """The base of all optimizers; see zero_opt.torch.optimizers for the arguments."""
-
-    recipe: Recipe
 
     def __init__(
         self,
@@ -362,49 +360,6 @@ class CompiledOptimizer(FileCheckpoints, torch.optim.Optimizer):
     @state.setter
     def state(self, _: Any) -> None:
         """torch sets it when an optimizer is created, and when a state is loaded."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state of this rank. The other ranks need not make this call."""
-        self._check_open()
-        self._wait_for_outcome()
-        numbers = _checkpoint.number_parameters(self.param_groups)
-        return {
-            "state": {
-                numbers[id(trained.parameter)]: self._state.read(trained)
-                for trained in self._aliases.trained
-            },
-            "param_groups": _checkpoint.pack_groups(self.param_groups),
-        }
-
-    def consolidate_state_dict(self) -> dict[str, Any]:
-        """The state of all ranks as torch's optimizer of this name has it, on rank 0; an
-        empty dict on the others. All ranks make this call. Master weights of bfloat16
-        parameters are not in it."""
-        self._check_open()
-        self._wait_for_outcome()
-        return _checkpoint.consolidate(
-            self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
-        )
-
-    def consolidate_model(self) -> dict[str, torch.Tensor]:
-        """The state_dict() of the model with the parameters of units whole, in the memory
-        of the CPU, on rank 0; an empty dict on the others. All ranks make this call. The
-        units are gathered one after the other."""
-        self._prepare_state("consolidate_model")
-        return self._sharding.collect(self._model, self._ranks.rank == 0)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Loads what state_dict() returned on the same rank of as many ranks, what
-        torch.distributed.checkpoint has made of it, or the whole state of torch's
-        optimizer of this name."""
-        self._prepare_state("load_state_dict")
-        states, groups = _checkpoint.match(
-            state_dict, self.param_groups, self._aliases.trained
-        )
-        self._state.load(states)
-        # The model says what its parameters are, whichever of the two is loaded first.
-        self._aliases.expect_writes()
-        super().load_state_dict({"state": {}, "param_groups": groups})
 
     def _prepare_files(self, call: str) -> None:
         self._prepare_state(call)

@@ -35,10 +35,6 @@ def _runs_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-class _Use:
-    """A forward pass that autograd has recorded. It lives as long as the graph."""
-
-
 class ShardedUnit:
     """A unit of the step on this rank."""
 
@@ -50,11 +46,10 @@ class ShardedUnit:
         self.is_unsharded = False
         # Forward passes that run now; a unit may call itself.
         self.depth = 0
-        # Whether the backward pass of the unit runs, and whether it has ended since the
-        # model's backward pass has begun.
+        # Whether the backward pass of the unit runs, and whether it has ended in the
+        # backward pass of the step.
         self.is_in_backward = False
         self.has_ended = False
-        self.uses: weakref.WeakSet[_Use] = weakref.WeakSet()
         self._views: list[torch.Tensor] = []
 
     def attach(self, step: Step, device: Device) -> None:
@@ -83,16 +78,16 @@ class _Boundary(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, end: Callable[[_Use], None], use: _Use, *tensors: torch.Tensor
+        ctx: Any, end: Callable[[], None], *tensors: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
-        ctx.end, ctx.use = end, use
+        ctx.end = end
         ctx.set_materialize_grads(False)
         return tensors
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
-        ctx.end(ctx.use)
-        return None, None, *gradients
+        ctx.end()
+        return None, *gradients
 
 
 def _check_arrival(name: str, unit: ShardedUnit) -> None:
@@ -202,15 +197,13 @@ class Sharding:
         ]
         if not places:
             return None
-        use = _Use()
-        unit.uses.add(use)
         own = weakref.ref(self)
 
-        def end(ended: _Use) -> None:
+        def end() -> None:
             if (sharding := own()) is not None:
-                sharding._end_use(unit, ended)
+                sharding._leave_backward(unit)
 
-        tensors = _Boundary.apply(end, use, *(leaves[i] for i in places))
+        tensors = _Boundary.apply(end, *(leaves[i] for i in places))
         for i, tensor in zip(places, tensors, strict=True):
             leaves[i] = tensor
         return _pytree.tree_unflatten(leaves, tree)
@@ -239,21 +232,15 @@ class Sharding:
     def _enter_backward(self, unit: ShardedUnit) -> None:
         if unit.is_unsharded:
             return
-        # Once it is released, a unit takes no more gradients of the pass.
+        # Once it is released, a unit takes no more gradients of a pass. If the graph has
+        # the unit twice, they arrive in another pass of the step. Passes are summed.
         self._delivery.begin(unit.has_ended)
         self._unshard(unit)
         unit.is_in_backward = True
 
-    def _end_use(self, unit: ShardedUnit, use: _Use) -> None:
-        unit.uses.discard(use)
-        # Other uses in the same graph have to come, or belong to another graph.
-        if unit.is_in_backward and (
-            not unit.uses
-            or all(self._delivery.is_delivered(entry) for entry in unit.entries)
-        ):
-            self._leave_backward(unit)
-
     def _leave_backward(self, unit: ShardedUnit) -> None:
+        if not unit.is_in_backward:
+            return
         self._delivery.flush()
         unit.is_in_backward = False
         unit.has_ended = True
@@ -267,8 +254,7 @@ class Sharding:
     def end_backward(self) -> None:
         """The model's backward pass has ended, or an exception has ended it."""
         for unit in reversed(self.units):
-            if unit.is_in_backward:
-                self._leave_backward(unit)
+            self._leave_backward(unit)
 
     def make_check(self, entry: Trained) -> Callable[[], None] | None:
         """What refuses a gradient of |entry| that arrives at another time."""

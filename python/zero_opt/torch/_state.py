@@ -4,7 +4,8 @@
 A parameter has the entries of torch's optimizers, such as "exp_avg", of which this rank has
 pieces (_pieces.py). In place of "step" it has the products of the betas of its steps, such
 as "beta1_t". Parameters are the model's state and not in it; "master", the master weights
-of bfloat16 parameters, is.
+of bfloat16 parameters, is. Of a unit of stage 3 the model has no values, and so the state
+has "parameter".
 
 What torch's optimizers saved is loaded, too.
 """
@@ -25,6 +26,7 @@ from zero_opt.torch._parameters import DTYPES
 
 _TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()} | {"f64": torch.float64}
 MASTER = "master"
+PARAMETER = "parameter"
 
 
 def _write(step: Step, entry: StateEntry, values: torch.Tensor) -> None:
@@ -56,7 +58,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         for parameter in trained:
             has_master = parameter.view.dtype is not torch.float32
             self._entries[parameter.number] = {
-                role: [] for role in [*roles, *([MASTER] * has_master), "parameter"]
+                role: [] for role in [*roles, *([MASTER] * has_master), PARAMETER]
             }
         symbols: dict[str, dict[str, StateEntry]] = {}
         for entry in step.list_state():
@@ -88,7 +90,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         elements = trained.view.numel()
         found: dict[str, Any] = {}
         for role, entries in self._entries[trained.number].items():
-            if role == "parameter":
+            if role == PARAMETER and trained.unit is None:
                 continue
             name = self._recipe.state.get(role, role)
             if not elements:
@@ -127,7 +129,9 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
             state, group = saved[trained.name]
             writes += self._collect(trained, state)
             writes += self._collect_counters(trained, state, group)
-            for entry in self._entries[trained.number]["parameter"]:
+            for entry in self._entries[trained.number][PARAMETER]:
+                if trained.unit is not None and PARAMETER in state:
+                    continue
                 values = torch.empty(entry.end - entry.begin, dtype=trained.view.dtype)
                 self._read(entry, values)
                 parameters.append((entry, values))
@@ -141,8 +145,12 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         self, trained: Trained, saved: dict[str, Any]
     ) -> Iterator[tuple[StateEntry, torch.Tensor]]:
         elements = trained.view.numel()
+        # Without the parameters of a unit, master weights would be those of others.
+        roles = {*self._entries[trained.number]} - {PARAMETER}
+        if trained.unit is not None:
+            roles = roles | {PARAMETER} if PARAMETER in saved else roles - {MASTER}
         for role, entries in self._entries[trained.number].items():
-            if role == "parameter":
+            if role not in roles:
                 continue
             name = self._recipe.state.get(role, role)
             found = _pieces.unprotect(saved.get(name))

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""When units of ZeRO stage 3 are gathered, in models of several forms."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from ranks import Workers
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from training import get_rank
+
+import zero_opt.torch as zo
+
+
+class Layer(nn.Linear):
+    def __init__(self) -> None:
+        super().__init__(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(super().forward(x))
+
+
+class Stack(nn.Module):
+    def __init__(self, layers: int = 5) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Layer() for _ in range(layers))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Shared(Stack):
+    """One layer is used again, as the layers of ALBERT are."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers[2](super().forward(x))
+
+
+class SharedSegments(Stack):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        for number in (0, 1, 2, 1):
+            x = checkpoint(self.layers[number], x, use_reentrant=True)
+        return x
+
+
+class Pairs(Stack):
+    """Each checkpointed segment has two units."""
+
+    def __init__(self) -> None:
+        super().__init__(6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for i in (0, 2, 4):
+            pair = nn.Sequential(self.layers[i], self.layers[i + 1])
+            x = checkpoint(pair, x, use_reentrant=False)
+        return x
+
+
+class WithinUnit(nn.Module):
+    """A unit that checkpoints its parts, and writes its output in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(6, 6) for _ in range(2))
+
+    def forward(self, x: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, int]:
+        y = checkpoint(self.parts[0], x, use_reentrant=bool(x.requires_grad))
+        return self.parts[1](y) * scale + x, 3
+
+
+class Parts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(WithinUnit() for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x, _ = layer(x, scale=torch.full((), 0.5))
+            x[:1].mul_(2.0)
+            x.relu_()
+        return x
+
+
+class Branches(nn.Module):
+    """Units whose inputs need no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Layer() for _ in range(2))
+        self.last = Layer()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.layers[0](x) + self.layers[1](2 * x))
+
+
+class Tied(Stack):
+    """Two units share a weight, and the model uses a weight of a unit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers[1].weight = self.layers[3].weight
+        self.head = self.layers[4].weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) @ self.head
+
+
+class Nested(nn.Module):
+    """Units in a unit that has parameters, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.ModuleList(Layer() for _ in range(4))
+        self.outer = nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.inner:
+            x = layer(x)
+        return self.outer(x)
+
+
+def compute_loss(model: nn.Module, number: int, needs_gradient: bool) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(10 * number + get_rank())
+    x = torch.randn(4, 6, generator=generator).requires_grad_(needs_gradient)
+    return model(x).square().mean()
+
+
+Backward = Callable[[nn.Module, int], None]
+
+
+def plainly(model: nn.Module, number: int) -> None:
+    compute_loss(model, number, True).backward()
+    compute_loss(model, number + 1, False).backward()
+
+
+def twice_through_a_graph(model: nn.Module, number: int) -> None:
+    loss = compute_loss(model, number, True)
+    loss.backward(retain_graph=True)
+    loss.backward()
+
+
+def two_graphs(model: nn.Module, number: int) -> None:
+    losses = [compute_loss(model, number + i, True) for i in range(2)]
+    losses[0].backward()
+    losses[1].backward()
+
+
+def one_pass_of_two_graphs(model: nn.Module, number: int) -> None:
+    (compute_loss(model, number, True) + compute_loss(model, number + 1, True)).backward()
+
+
+def after_errors(model: nn.Module, number: int) -> None:
+    for is_forward in (True, False):
+        with pytest.raises(ZeroDivisionError):
+            fail_once(model, number, is_forward)
+    plainly(model, number)
+
+
+def fail_once(model: nn.Module, number: int, is_forward: bool) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    def fail_later(_: nn.Module, __: Any, output: torch.Tensor) -> None:
+        output.register_hook(fail)
+
+    layer = model.layers[1]
+    if is_forward:
+        handle = layer.register_forward_pre_hook(fail)
+    else:
+        handle = layer.register_forward_hook(fail_later)
+    try:
+        compute_loss(model, number, True).backward()
+    finally:
+        handle.remove()
+        for parameter in model.parameters():
+            parameter.grad = None
+
+
+UNITS: dict[type[nn.Module], list[Any]] = {Parts: [WithinUnit], Nested: [Layer, Nested]}
+
+
+def compare(kind: type[nn.Module], backward: Backward, sharded: int) -> bool:
+    """Whether three steps have the bits of stage 2. |sharded| of the parameters are."""
+    models = []
+    for zero in (2, 3):
+        torch.manual_seed(3)
+        model = kind()
+        units = {"units": UNITS.get(kind, [Layer])} if zero == 3 else {}
+        optimizer = zo.SGD(model, lr=0.1, momentum=0.5, zero=zero, **units)
+        if zero == 3:
+            shards = [p for p in model.parameters() if p.isnan().all()]
+            assert len(shards) == sharded
+        for step in range(3):
+            backward(model, 4 * step)
+            if backward is after_errors:
+                optimizer.zero_grad()
+                plainly(model, 4 * step)
+            optimizer.step()
+        state = optimizer.consolidate_model() if zero == 3 else model.state_dict()
+        models.append(copy.deepcopy(state))
+        optimizer.close()
+    two, three = models
+    return bool(get_rank()) or all(torch.equal(two[name], three[name]) for name in two)
+
+
+@pytest.mark.parametrize(
+    "kind, backward, sharded",
+    [
+        (Stack, plainly, 10),
+        (Stack, twice_through_a_graph, 10),
+        (Stack, two_graphs, 10),
+        (Stack, one_pass_of_two_graphs, 10),
+        (Stack, after_errors, 10),
+        (Shared, plainly, 10),
+        (SharedSegments, plainly, 10),
+        (Pairs, plainly, 12),
+        (Parts, plainly, 16),
+        (Branches, plainly, 6),
+        (Tied, plainly, 7),
+        (Nested, plainly, 8),
+    ],
+)
+def test_the_bits_of_stage_2(
+    workers: Workers, kind: type[nn.Module], backward: Backward, sharded: int
+) -> None:
+    assert workers.run(compare, kind, backward, sharded) == [True, True]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""State and checkpoints at ZeRO stage 3."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from ranks import Workers
+from test_state import is_equal
+from training import get_rank
+from units import Deep, Training, make_deep, make_optimizer, run_steps
+
+import zero_opt.torch as zo
+
+DTYPES = [torch.float32, torch.bfloat16]
+
+
+def read(model: Deep, optimizer: zo.AdamW, zero: int) -> dict[str, torch.Tensor]:
+    """The whole model, on rank 0."""
+    if zero == 3:
+        return optimizer.consolidate_model()
+    return {} if get_rank() else {k: v.clone() for k, v in model.state_dict().items()}
+
+
+def start(dtype: torch.dtype, zero: int, seed: int = 0) -> tuple[Deep, zo.AdamW]:
+    """Frozen parameters are those of seed 0."""
+    model, first = make_deep(Training(dtype), seed), make_deep(Training(dtype))
+    for layer, other in zip(model.layers, first.layers, strict=True):
+        with torch.no_grad():
+            layer.frozen.copy_(other.frozen)
+    return model, make_optimizer(model, zero, max_norm=0.5)
+
+
+def train_more(dtype: torch.dtype, model: Deep, optimizer: zo.AdamW, steps: range) -> Any:
+    return run_steps(model, optimizer, Training(dtype), steps)
+
+
+def save_all(dtype: torch.dtype, zero: int, folder: str) -> Any:
+    """Saves in all ways, and trains on. Returns the losses and the model at the end."""
+    model, optimizer = start(dtype, zero)
+    train_more(dtype, model, optimizer, range(3))
+    optimizer.save_checkpoint(f"{folder}/files", 3)
+    content = io.BytesIO()
+    torch.save(optimizer.state_dict(), content)
+    whole = read(model, optimizer, zero)
+    torch.save((content.getvalue(), whole), f"{folder}/{get_rank()}.pt")
+    dcp.save({"optim": optimizer}, checkpoint_id=f"{folder}/dcp")
+    found = train_more(dtype, model, optimizer, range(3, 5))
+    result = found, read(model, optimizer, zero)
+    optimizer.close()
+    return result
+
+
+def continue_from(dtype: torch.dtype, zero: int, folder: str, way: str) -> Any:
+    """Parameters of units have other values than those that were saved."""
+    model, optimizer = start(dtype, zero, seed=50)
+    content, _ = torch.load(f"{folder}/{get_rank()}.pt", weights_only=False)
+    _, whole = torch.load(f"{folder}/0.pt", weights_only=False)
+    train_more(dtype, model, optimizer, range(1))  # there is other state to be replaced
+    if way == "files":
+        assert optimizer.load_checkpoint(f"{folder}/files") == 3
+    else:
+        for name, parameter in model.named_parameters():
+            if not name.startswith("layers."):
+                with torch.no_grad():
+                    parameter.copy_(whole[name])
+        if way == "dcp":
+            dcp.load({"optim": optimizer}, checkpoint_id=f"{folder}/dcp")
+        else:
+            optimizer.load_state_dict(torch.load(io.BytesIO(content), weights_only=False))
+    found = train_more(dtype, model, optimizer, range(3, 5))
+    result = found, read(model, optimizer, zero)
+    optimizer.close()
+    return result
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_continues(workers: Workers, tmp_path: pathlib.Path, dtype: torch.dtype) -> None:
+    expected = workers.run(save_all, dtype, 3, str(tmp_path))
+    for way in ("dict", "files", "dcp"):
+        found = workers.run(continue_from, dtype, 3, str(tmp_path), way)
+        assert is_equal(found, expected), way
+
+
+def load_files(dtype: torch.dtype, zero: int, folder: str) -> dict[str, torch.Tensor]:
+    model, optimizer = start(dtype, zero, seed=50)
+    optimizer.load_checkpoint(f"{folder}/files")
+    result = read(model, optimizer, zero)
+    optimizer.close()
+    return result
+
+
+def save_files(dtype: torch.dtype, zero: int, folder: str) -> dict[str, torch.Tensor]:
+    model, optimizer = start(dtype, zero)
+    train_more(dtype, model, optimizer, range(3))
+    optimizer.save_checkpoint(f"{folder}/files", 3)
+    result = read(model, optimizer, zero)
+    optimizer.close()
+    return result
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_other_stages_and_ranks(
+    workers: Workers, three_workers: Workers, tmp_path: pathlib.Path, dtype: torch.dtype
+) -> None:
+    folder = str(tmp_path)
+    for zero in (3, 2):
+        saved = workers.run(save_files, dtype, zero, folder)[0]
+        for loaded in (
+            load_files(dtype, 1, folder),
+            load_files(dtype, 3, folder),
+            workers.run(load_files, dtype, 5 - zero, folder)[0],
+            three_workers.run(load_files, dtype, 3, folder)[0],
+        ):
+            assert is_equal(loaded, saved)

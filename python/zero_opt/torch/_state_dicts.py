@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The dicts of torch that an optimizer saves and loads."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import nn
+
+from zero_opt.torch import _checkpoint
+from zero_opt.torch._aliases import Aliases
+from zero_opt.torch._description import Recipe
+from zero_opt.torch._ranks import Ranks
+from zero_opt.torch._sharding import Sharding
+from zero_opt.torch._state import State
+
+
+class StateDicts(torch.optim.Optimizer):
+    recipe: Recipe
+    _aliases: Aliases
+    _model: weakref.ref[nn.Module] | None
+    _ranks: Ranks
+    _sharding: Sharding
+    _state: State
+
+    def _check_open(self) -> None:
+        raise NotImplementedError
+
+    def _wait_for_outcome(self) -> None:
+        raise NotImplementedError
+
+    def _prepare_state(self, call: str) -> None:
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of this rank. The other ranks need not make this call."""
+        self._check_open()
+        self._wait_for_outcome()
+        numbers = _checkpoint.number_parameters(self.param_groups)
+        return {
+            "state": {
+                numbers[id(trained.parameter)]: self._state.read(trained)
+                for trained in self._aliases.trained
+            },
+            "param_groups": _checkpoint.pack_groups(self.param_groups),
+        }
+
+    def consolidate_state_dict(self) -> dict[str, Any]:
+        """The state of all ranks as torch's optimizer of this name has it, on rank 0; an
+        empty dict on the others. All ranks make this call. Master weights of bfloat16
+        parameters are not in it."""
+        self._check_open()
+        self._wait_for_outcome()
+        return _checkpoint.consolidate(
+            self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
+        )
+
+    def consolidate_model(self) -> dict[str, torch.Tensor]:
+        """The state_dict() of the model with the parameters of units whole, in the memory
+        of the CPU, on rank 0; an empty dict on the others. All ranks make this call. The
+        units are gathered one after the other."""
+        self._prepare_state("consolidate_model")
+        return self._sharding.collect(self._model, self._ranks.rank == 0)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads what state_dict() returned on the same rank of as many ranks, what
+        torch.distributed.checkpoint has made of it, or the whole state of torch's
+        optimizer of this name."""
+        self._prepare_state("load_state_dict")
+        states, groups = _checkpoint.match(
+            state_dict, self.param_groups, self._aliases.trained
+        )
+        self._state.load(states)
+        # The model says what its parameters are, whichever of the two is loaded first.
+        self._aliases.expect_writes()
+        super().load_state_dict({"state": {}, "param_groups": groups})
