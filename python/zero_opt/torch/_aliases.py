@@ -140,9 +140,10 @@ class Aliases:
     def _check_unit(self, entry: Trained) -> None:
         """A rank has a slice of the parameter, so others cannot change it."""
         what = None
-        if any(slot.get() not in (entry.parameter, None) for slot in entry.slots):
+        found = [slot.get() for slot in entry.slots]
+        if any(p is not None and p is not entry.parameter for p in found):
             what = "was replaced"
-        elif entry.is_written():
+        elif entry.is_written() or not self._is_empty(entry):
             what = "was written"
         elif entry.parameter.dtype is not entry.view.dtype:
             what = f"has dtype {entry.parameter.dtype}, and had {entry.view.dtype}"
@@ -153,6 +154,12 @@ class Aliases:
                 f"parameter '{entry.name}' of a unit {what}, and each rank has a slice of "
                 "it only; change parameters of units before the optimizer is created"
             )
+
+    def _is_empty(self, entry: Trained) -> bool:
+        """Whether there are still no values. A read of a GPU would wait for it."""
+        if self._device.is_queued or not entry.view.numel():
+            return True
+        return bool(entry.view.reshape(-1)[0].isnan())
 
     def expect_writes(self) -> None:
         """The next step compares all parameters with its state."""

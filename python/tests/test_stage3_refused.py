@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What ZeRO stage 3 refuses, and what the user reads."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from ranks import Workers
+from test_stage3_hooks import Layer, Stack, compute_loss
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from training import get_rank
+
+import zero_opt.torch as zo
+from zero_opt import ZeroOptError
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (
+            {"zero": 3},
+            "stage 3 shards the parameters of units, and there is none; list the classes "
+            "of the model's layers, such as zo.AdamW(model, zero=3, "
+            "units=[TransformerBlock])",
+        ),
+        ({"zero": 3, "units": []}, "stage 3 shards the parameters of units, and there is"),
+        (
+            {"zero": 2, "units": [Layer]},
+            "units is an argument of ZeRO stage 3, and zero is 2; leave it out, or give "
+            "zero=3",
+        ),
+        (
+            {"zero": 3, "units": [nn.Conv2d]},
+            "units has the class Conv2d, and the model has no such module; list the "
+            "classes of the model's layers",
+        ),
+        (
+            {"zero": 3, "units": [nn.Linear(2, 2)]},
+            "units has a module of class Linear, and the model has no such module; list "
+            "the classes of the model's layers",
+        ),
+        (
+            {"zero": 3, "units": ["Layer"]},
+            "units lists classes of modules, or modules, got 'Layer'; such as "
+            "zo.AdamW(model, zero=3, units=[TransformerBlock])",
+        ),
+        (
+            {"zero": 3, "units": [nn.ModuleList, nn.Identity]},
+            "units has the class Identity, and the model has no such module; list the "
+            "classes of the model's layers",
+        ),
+    ],
+)
+def test_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ZeroOptError) as raised:
+        zo.AdamW(Stack(), **arguments)
+    assert str(raised.value).startswith(message)
+
+
+def test_a_list_of_parameters_needs_the_model() -> None:
+    with pytest.raises(ZeroOptError) as raised:
+        zo.AdamW(Stack().parameters(), zero=3, units=[Layer])
+    assert str(raised.value) == (
+        "units are modules of the model, and the optimizer got parameters; give the "
+        "optimizer the model, too: zo.AdamW(params, model=model, zero=3, units=[...])"
+    )
+
+
+def test_units_that_are_not_trained() -> None:
+    model = nn.Sequential(Layer().requires_grad_(False), nn.Linear(6, 6))
+    with pytest.raises(ZeroOptError) as raised:
+        zo.AdamW(model, zero=3, units=[Layer])
+    assert str(raised.value) == (
+        "no unit has a trained parameter of its own, so stage 3 has nothing to shard; list "
+        "the classes of layers that are trained, or give zero=2"
+    )
+
+
+def save(model: Stack, optimizer: zo.SGD) -> None:
+    model.state_dict()
+
+
+def load(model: Stack, optimizer: zo.SGD) -> None:
+    model.load_state_dict(Stack().state_dict())
+
+
+def convert(model: Stack, optimizer: zo.SGD) -> None:
+    model.to(torch.bfloat16)
+    compute_loss(model, 0, False)
+
+
+def replace(model: Stack, optimizer: zo.SGD) -> None:
+    model.layers[1].weight = nn.Parameter(torch.zeros(6, 6))
+    optimizer.save_checkpoint("nowhere")
+
+
+def write(model: Stack, optimizer: zo.SGD) -> None:
+    with torch.no_grad():
+        model.layers[1].weight.copy_(torch.ones(6, 6))
+
+
+def fill(model: Stack, optimizer: zo.SGD) -> None:
+    with torch.no_grad():
+        model.layers[1].weight.fill_(1)
+    compute_loss(model, 0, False).backward()
+
+
+def fill_data(model: Stack, optimizer: zo.SGD) -> None:
+    model.layers[1].weight.data.fill_(1)
+    optimizer.save_checkpoint("nowhere")
+
+
+def write_within(model: Stack, optimizer: zo.SGD) -> None:
+    def clamp(layer: nn.Module, *_: Any) -> None:
+        with torch.no_grad():
+            layer.weight.clamp_(-1, 1)
+
+    model.layers[1].register_forward_pre_hook(clamp)
+    compute_loss(model, 0, False).backward()
+
+
+def use_elsewhere(model: Stack, optimizer: zo.SGD) -> None:
+    model.layers[1].weight.square().sum().backward()
+
+
+def use_what_is_no_output(model: Stack, optimizer: zo.SGD) -> None:
+    found = []
+    model.layers[1].register_forward_pre_hook(lambda *_: None)
+    forward = model.layers[1].forward
+
+    def keep(x: torch.Tensor) -> torch.Tensor:
+        found.append(forward(x))
+        return found[0] * 2
+
+    model.layers[1].forward = keep
+    compute_loss(model, 0, False)
+    found[0].sum().backward()
+
+
+def checkpoint_three(model: Stack, optimizer: zo.SGD) -> None:
+    x = torch.randn(4, 6, requires_grad=True)
+    three = nn.Sequential(*model.layers[:3])
+    checkpoint(three, x, use_reentrant=False).sum().backward()
+
+
+def consolidate_within_a_step(model: Stack, optimizer: zo.SGD) -> None:
+    compute_loss(model, 0, False).backward()
+    optimizer.consolidate_model()
+
+
+def attempt(action: Callable[[Stack, zo.SGD], None]) -> str:
+    torch.manual_seed(3)
+    model = Stack()
+    optimizer = zo.SGD(model, lr=0.1, zero=3, units=[Layer])
+    try:
+        action(model, optimizer)
+    except (ZeroOptError, RuntimeError) as error:
+        return str(error)
+    finally:
+        optimizer.close()
+    return "nothing was raised"
+
+
+MODULE = "() of module 'layers.0', of which a rank has slices only; call optimizer.conso"
+SLICE = "and each rank has a slice of it only; change parameters of units before the "
+
+
+@pytest.mark.parametrize(
+    "action, message",
+    [
+        (save, f"state_dict{MODULE}"),
+        (load, f"load_state_dict{MODULE}"),
+        (
+            convert,
+            f"parameter 'layers.0.weight' of unit 'layers.0' was moved or written, {SLICE}",
+        ),
+        (replace, f"parameter 'layers.1.weight' of a unit was replaced, {SLICE}"),
+        (write, "unsupported operation: more than one element of the written-to tensor"),
+        (fill, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
+        (fill_data, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
+        (write_within, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
+        (use_elsewhere, "the gradient of parameter 'layers.1.weight' arrives while its "),
+        (use_what_is_no_output, "the gradient of parameter 'layers.1."),
+        (checkpoint_three, "unshard of 'layers.0': unit 'layers.2' is unsharded and uses "),
+        (consolidate_within_a_step, "consolidate_model() came between a backward pass "),
+    ],
+)
+def test_refused(
+    workers: Workers, action: Callable[[Stack, zo.SGD], None], message: str
+) -> None:
+    for found in workers.run(attempt, action):
+        assert found.startswith(message)
+
+
+def read_outside() -> tuple[bool, bool, int, torch.Size]:
+    model = Stack()
+    optimizer = zo.SGD(model, lr=0.1, zero=3, units=[Layer])
+    weight = model.layers[1].weight
+    loss = compute_loss(model, 0, False) + weight.square().sum()
+    loss.backward()
+    optimizer.step()
+    skipped = optimizer.step_was_skipped
+    found = bool(loss.isnan()), skipped, weight.untyped_storage().nbytes(), weight.shape
+    optimizer.close()
+    return found
+
+
+def test_a_parameter_that_is_read_outside_is_nan(workers: Workers) -> None:
+    assert workers.run(read_outside) == [(True, True, 4, torch.Size([6, 6]))] * 2
+
+
+def record_addresses() -> list[set[int]]:
+    """For each unit, where its weight is in forward and backward passes of three steps."""
+    model = Stack()
+    optimizer = zo.SGD(model, lr=0.1, zero=3, units=[Layer])
+    found: list[set[int]] = [set() for _ in model.layers]
+
+    def record(number: int) -> Callable[..., None]:
+        return lambda *_: found[number].add(model.layers[number].weight.data_ptr())
+
+    for number, layer in enumerate(model.layers):
+        layer.register_forward_pre_hook(record(number))
+        layer.weight.register_hook(record(number))
+    for step in range(3):
+        compute_loss(model, step, True).backward()
+        optimizer.step()
+    optimizer.close()
+    return found
+
+
+def test_the_memory_of_a_unit_has_one_address(workers: Workers) -> None:
+    """What autograd has saved of a weight in the forward pass is its memory. Two units that
+    are no neighbours share it."""
+    for found in workers.run(record_addresses):
+        assert [len(addresses) for addresses in found] == [1] * 5
+        assert found[0] == found[2] == found[4] != found[1] == found[3]
+
+
+def skip_on_one_rank() -> str:
+    torch.manual_seed(3)
+    model = Stack(2)
+    optimizer = zo.SGD(model, lr=0.1, zero=3, units=[Layer], timeout=5.0)
+    if get_rank():
+        model.layers[0] = nn.Identity()
+    try:
+        compute_loss(model, 0, False).backward()
+        optimizer.step()
+    except ZeroOptError as error:
+        return str(error)
+    finally:
+        optimizer.close()
+    return "nothing was raised"
+
+
+def test_a_rank_that_skips_a_unit_is_an_error(workers: Workers) -> None:
+    for message in workers.run(skip_on_one_rank):
+        assert message == (
+            "rank 0 is in all_gather of 'b1.unsharded', rank 1 in all_gather of "
+            "'b0.unsharded'"
+        )
+
+
+def test_a_copy_has_no_values(workers: Workers) -> None:
+    assert workers.run(copy_model) == [True, True]
+
+
+def copy_model() -> bool:
+    model = Stack()
+    optimizer = zo.SGD(model, lr=0.1, zero=3, units=[Layer])
+    compute_loss(model, 0, False).backward()
+    optimizer.step()
+    other = copy.deepcopy(model)
+    optimizer.close()
+    return bool(other.layers[0].weight.isnan().all())
