@@ -158,6 +158,10 @@ def test_refused(workers: Workers) -> None:
         accelerator = accelerate.Accelerator(cpu=True)
         with pytest.raises(ZeroOptError, match="the optimizer SGD reduces no"):
             prepare(accelerator, model, torch.optim.SGD(model.parameters()))
+        sharded = make_gpt(0)
+        optimizer = zo.SGD(sharded, zero=3, units=[type(sharded.transformer.h[0])])
+        with pytest.raises(ZeroOptError, match="slices only at stage 3; give zero=2"):
+            prepare(accelerator, sharded, optimizer)
         prepare(accelerator, model, zo.SGD(model))
         for clip in (accelerator.clip_grad_norm_, accelerator.clip_grad_value_):
             with pytest.raises(ZeroOptError, match="no gradients in .grad to clip; give"):

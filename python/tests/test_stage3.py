@@ -16,7 +16,7 @@ def check_equal(workers: Workers, training: Training) -> None:
         assert mine.losses == theirs.losses
         # Buckets are others, and so is the order of the squares in f64.
         assert mine.norms == pytest.approx(theirs.norms, rel=1e-14)
-    assert found[1].model == {}
+    assert all(result.model == {} for result in found[1:])
     assert list(found[0].model) == list(expected[0].model)
     for name, value in expected[0].model.items():
         assert torch.equal(found[0].model[name], value), name
@@ -41,6 +41,16 @@ def test_checkpointing(workers: Workers, checkpointing: str) -> None:
 
 def test_forward_passes_without_a_backward_pass(workers: Workers) -> None:
     check_equal(workers, Training(evaluates=True, accumulation=2))
+
+
+def test_three_ranks(three_workers: Workers) -> None:
+    """Slices of unequal length."""
+    check_equal(three_workers, Training(accumulation=2))
+    check_equal(three_workers, Training(torch.bfloat16, checkpointing="re-entrant"))
+
+
+def test_a_loss_scale(workers: Workers) -> None:
+    check_equal(workers, Training(torch.float16, loss_scale="dynamic", accumulation=2))
 
 
 def test_a_gradient_on_one_rank_only(workers: Workers) -> None:

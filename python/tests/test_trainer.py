@@ -294,6 +294,8 @@ def test_refused(workers: Workers, tmp_path: pathlib.Path) -> None:
     start("the optimizer SGD reduces no", torch.optim.SGD(model.parameters()))
     start("the optimizer has max_norm None, and", zo.SGD(model))
     start("mixed precision is fp16, and", fp16=True)
+    with pytest.raises(ZeroOptError, match="slices only at stage 3; give zero=2"):
+        Trainer(model, zero=3)
     train(folder, save_strategy="steps", save_steps=3, save_only_model=True)
     start("has no state of the optimizer; resume", resume=f"{folder}/checkpoint-3")
     for message in workers.run_failing(resume_without_a_state, str(tmp_path / "two")):

@@ -74,6 +74,7 @@ class Training:
     evaluates: bool = False
     # Whether rank 0 alone uses the adapters.
     is_uneven: bool = False
+    loss_scale: str | None = None
 
 
 @dataclasses.dataclass
@@ -81,7 +82,6 @@ class Result:
     losses: list[float]
     norms: list[float]
     model: dict[str, torch.Tensor]  # on rank 0
-    elements: int  # of parameters that this rank keeps
 
 
 def make_deep(training: Training, seed: int = 0) -> Deep:
@@ -109,7 +109,7 @@ def run_steps(
                     losses.append(model.compute_loss(generator).item())
                 model.compute_loss(generator)  # a graph without a backward pass
             loss = model.compute_loss(generator) / training.accumulation
-            loss.backward()
+            optimizer.scale(loss).backward()
             losses.append(loss.item())
         optimizer.step()
         norms.append(optimizer.grad_norm)
@@ -119,15 +119,16 @@ def run_steps(
 def train_units(zero: int, training: Training) -> Result:
     model = make_deep(training)
     optimizer = make_optimizer(
-        model, zero, max_norm=training.max_norm, offload=training.offload
+        model,
+        zero,
+        max_norm=training.max_norm,
+        offload=training.offload,
+        loss_scale=training.loss_scale,
     )
     losses, norms = run_steps(model, optimizer, training, range(4))
-    elements = sum(
-        p.untyped_storage().nbytes() // p.element_size() for p in model.parameters()
-    )
     if zero == 3:
         whole = optimizer.consolidate_model()
     else:
         whole = {k: v.clone() for k, v in model.state_dict().items()}
     optimizer.close()
-    return Result(losses, norms, whole, elements)
+    return Result(losses, norms, whole)

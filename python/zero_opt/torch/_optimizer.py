@@ -83,6 +83,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         # As torch's optimizers have them since version 2.6.
         for group, listed in zip(self.param_groups, groups, strict=True):
             group["param_names"] = [name for name, _ in listed.params]
+        self.stage = zero  # of ZeRO
         self._max_norm = max_norm
         self._outcome: Outcome | None = None
         # Whether a GPU may still work on the last step.

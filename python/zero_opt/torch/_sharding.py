@@ -265,7 +265,17 @@ class Sharding:
 
     def _unshard(self, unit: ShardedUnit) -> None:
         self._device.check_no_capture()
-        self._step.unshard(unit.number, self._device.stream)
+        try:
+            self._step.unshard(unit.number, self._device.stream)
+        except ZeroOptError as error:
+            others = " and ".join(f"'{u.name}'" for u in self.units if u.is_unsharded)
+            if error.status != "protocol" or not others:
+                raise
+            raise ZeroOptError(
+                f"unit '{unit.name}' is called while {others} is at work, and there is "
+                "memory for two units that are neighbours; put one unit into each segment "
+                "of activation checkpointing, and call no unit from another"
+            ) from error
         unit.is_unsharded = True
         unit.attach(self._step, self._device)
 

@@ -47,6 +47,14 @@ def check_accelerator(accelerator: Accelerator) -> None:
         )
 
 
+def refuse_stage(stage: int) -> None:
+    if stage == 3:
+        raise ZeroOptError(
+            "checkpoints of Accelerate and Trainer have the state_dict() of the model, of "
+            "which a rank has slices only at stage 3; give zero=2, or train without them"
+        )
+
+
 def prepare_model(accelerator: Accelerator, model: nn.Module) -> nn.Module:
     """|model| with mixed precision and torch.compile as |accelerator| says, without
     DistributedDataParallel."""
@@ -141,6 +149,7 @@ def prepare_optimizer(accelerator: Accelerator, optimizer: Any) -> PreparedOptim
             f"the optimizer {type(optimizer).__name__} reduces no gradients over the "
             "ranks; create one of zero_opt.torch"
         )
+    refuse_stage(optimizer.stage)
     prepared = PreparedOptimizer(optimizer)
     accelerator.prepare_optimizer(prepared)  # knows it by its mark
     return prepared

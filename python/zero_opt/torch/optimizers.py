@@ -9,13 +9,15 @@ one_backward: there is one backward pass in each step. A second one is an error.
     in bfloat16 or float16 then stay and travel as they arrive: half the bytes, the same
     bits.
 zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state over the
-    ranks, and 2 divides the summed gradients, too.
+    ranks, 2 divides the summed gradients, too, and 3 the parameters of units, too.
+units: of stage 3, the classes of the model's layers, or the layers themselves. Each is a
+    unit, whose parameters are gathered for its forward and for its backward pass.
 offload: master weights and state are in the memory of the host, which updates them. The
     bits are the same. A GPU then has the parameters and the summed gradients only.
 process_group: the ranks that step together; None is torch's default group.
 timeout: how many seconds a rank waits for the others.
 model: the module of the parameters, where |params| lists them. Then replaced parameters
-    are found, as with AdamW(model).
+    are found, as with AdamW(model). Stage 3 needs it.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from zero_opt.torch.accelerate import (
     check_accelerator,
     prepare_model,
     prepare_optimizer,
+    refuse_stage,
 )
 
 _OPTIMIZERS: dict[type, type[CompiledOptimizer]] = {
@@ -43,6 +44,7 @@ class Trainer(transformers.Trainer):  # type: ignore[misc]
     optimizer: Any
 
     def __init__(self, *args: Any, zero: int = 1, **kwargs: Any) -> None:
+        refuse_stage(zero)
         self.zero = zero
         super().__init__(*args, **kwargs)
         check_accelerator(self.accelerator)
