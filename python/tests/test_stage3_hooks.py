@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from training import get_rank
 
 import zero_opt.torch as zo
+from zero_opt import ZeroOptError
 
 
 class Layer(nn.Linear):
@@ -93,6 +94,21 @@ class Parts(nn.Module):
         return x
 
 
+class Compiled(Stack):
+    """What a unit computes is compiled, and so is what the model does with the units."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for layer in self.layers:
+            layer.forward = torch.compile(layer.forward, backend="aot_eager")
+
+
+class CompiledModel(Stack):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forward = torch.compile(super().forward, backend="aot_eager")
+
+
 class Branches(nn.Module):
     """Units whose inputs need no gradient."""
 
@@ -168,6 +184,18 @@ def after_errors(model: nn.Module, number: int) -> None:
     plainly(model, number)
 
 
+def after_too_many_units(model: nn.Module, number: int) -> None:
+    """An error in the middle of a backward pass, of which nothing stays."""
+    if model.layers[0].weight.isnan().all():
+        x = torch.randn(4, 6, requires_grad=True)
+        with pytest.raises(ZeroOptError, match="there is memory for two units"):
+            checkpoint(
+                nn.Sequential(*model.layers), x, use_reentrant=False
+            ).sum().backward()
+        for parameter in model.parameters():
+            parameter.grad = None
+
+
 def fail_once(model: nn.Module, number: int, is_forward: bool) -> None:
     def fail(*_: Any) -> None:
         raise ZeroDivisionError
@@ -204,7 +232,7 @@ def compare(kind: type[nn.Module], backward: Backward, sharded: int) -> bool:
             assert len(shards) == sharded
         for step in range(3):
             backward(model, 4 * step)
-            if backward is after_errors:
+            if backward in (after_errors, after_too_many_units):
                 optimizer.zero_grad()
                 plainly(model, 4 * step)
             optimizer.step()
@@ -223,6 +251,9 @@ def compare(kind: type[nn.Module], backward: Backward, sharded: int) -> bool:
         (Stack, two_graphs, 10),
         (Stack, one_pass_of_two_graphs, 10),
         (Stack, after_errors, 10),
+        (Stack, after_too_many_units, 10),
+        (Compiled, plainly, 10),
+        (CompiledModel, plainly, 10),
         (Shared, plainly, 10),
         (SharedSegments, plainly, 10),
         (Pairs, plainly, 12),

@@ -170,10 +170,14 @@ class Sharding:
         def refuse_load(*_: Any) -> None:
             refuse("load_state_dict")
 
+        # torch.compile of the model would make the calls once, and at compile time.
+        outside: Any = torch.compiler.disable
         any_module: Any = module  # torch has no types for some of these
         self._handles += [
-            module.register_forward_pre_hook(before, with_kwargs=True),
-            module.register_forward_hook(after, with_kwargs=True, always_call=True),
+            module.register_forward_pre_hook(outside(before), with_kwargs=True),
+            module.register_forward_hook(
+                outside(after), with_kwargs=True, always_call=True
+            ),
             any_module.register_state_dict_pre_hook(refuse_save),
             any_module._register_load_state_dict_pre_hook(
                 lambda *_: refuse("load_state_dict")
