@@ -196,6 +196,24 @@ def after_too_many_units(model: nn.Module, number: int) -> None:
             parameter.grad = None
 
 
+def after_an_interrupt(model: nn.Module, number: int) -> None:
+    """Python's Ctrl-C is no Exception, and torch calls no hook of a module after it."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    handle = model.layers[1].register_forward_pre_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compute_loss(model, number, True)
+    handle.remove()
+
+
+def inferring(model: nn.Module, number: int) -> None:
+    with torch.inference_mode():
+        compute_loss(model, number, False)
+    plainly(model, number)
+
+
 def fail_once(model: nn.Module, number: int, is_forward: bool) -> None:
     def fail(*_: Any) -> None:
         raise ZeroDivisionError
@@ -232,7 +250,7 @@ def compare(kind: type[nn.Module], backward: Backward, sharded: int) -> bool:
             assert len(shards) == sharded
         for step in range(3):
             backward(model, 4 * step)
-            if backward in (after_errors, after_too_many_units):
+            if backward in (after_errors, after_too_many_units, after_an_interrupt):
                 optimizer.zero_grad()
                 plainly(model, 4 * step)
             optimizer.step()
@@ -252,6 +270,8 @@ def compare(kind: type[nn.Module], backward: Backward, sharded: int) -> bool:
         (Stack, one_pass_of_two_graphs, 10),
         (Stack, after_errors, 10),
         (Stack, after_too_many_units, 10),
+        (Stack, after_an_interrupt, 10),
+        (Stack, inferring, 10),
         (Compiled, plainly, 10),
         (CompiledModel, plainly, 10),
         (Shared, plainly, 10),

@@ -186,7 +186,7 @@ SLICE = "and each rank has a slice of it only; change parameters of units before
         (write_within, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (use_elsewhere, "the gradient of parameter 'layers.1.weight' arrives while its "),
         (use_what_is_no_output, "the gradient of parameter 'layers.1."),
-        (checkpoint_three, "unit 'layers.0' is called while 'layers.2' is at work, and "),
+        (checkpoint_three, "unit 'layers.0' is needed besides 'layers.2', and there is m"),
         (consolidate_within_a_step, "consolidate_model() came between a backward pass "),
     ],
 )

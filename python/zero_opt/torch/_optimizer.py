@@ -231,7 +231,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self._sharding.end_backward()
+        self._sharding.end_all()
         if self._delivery.passes:
             self._aliases.check_in_place()
             self._check_nothing_rests()
@@ -287,7 +287,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients since the last step, on every rank that calls this."""
         super().zero_grad(set_to_none=True)
-        self._sharding.end_backward()
+        self._sharding.end_all()
         if self._delivery.passes:
             self._delivery.discard()
 

@@ -40,7 +40,6 @@ class ShardedUnit:
 
     def __init__(self, unit: Unit, number: int, entries: list[Trained]) -> None:
         self.name = unit.name
-        self.module = weakref.ref(unit.module)
         self.number = number
         self.entries = entries
         self.is_unsharded = False
@@ -52,6 +51,7 @@ class ShardedUnit:
         self.has_ended = False
         self._views: list[torch.Tensor] = []
 
+    @torch.inference_mode(False)
     def attach(self, step: Step, device: Device) -> None:
         """The parameters are those that were gathered."""
         if not self._views:
@@ -114,13 +114,10 @@ def _call_weakly(method: Callable[[], None]) -> Callable[[], None]:
 class Sharding:
     """All units of one optimizer."""
 
-    def __init__(
-        self,
-        step: Step,
-        device: Device,
-        delivery: Delivery,
-    ) -> None:
+    def __init__(self, step: Step, device: Device, delivery: Delivery) -> None:
         self.units: list[ShardedUnit] = []
+        # By number of the parameter.
+        self._unit_of: dict[int, ShardedUnit] = {}
         self._step = step
         self._device = device
         self._delivery = delivery
@@ -141,6 +138,7 @@ class Sharding:
             return  # this rank is alone, and has all of them
         made = ShardedUnit(unit, sharded[0].unit, sharded)
         self.units.append(made)
+        self._unit_of |= {entry.number: made for entry in sharded}
         self._hook(unit.module, made)
 
     def _hook(self, module: nn.Module, unit: ShardedUnit) -> None:
@@ -179,9 +177,7 @@ class Sharding:
                 outside(after), with_kwargs=True, always_call=True
             ),
             any_module.register_state_dict_pre_hook(refuse_save),
-            any_module._register_load_state_dict_pre_hook(
-                lambda *_: refuse("load_state_dict")
-            ),
+            any_module._register_load_state_dict_pre_hook(refuse_load),
         ]
 
     def _before(self, unit: ShardedUnit, args: Any, kwargs: Any) -> Any:
@@ -260,25 +256,39 @@ class Sharding:
         for unit in reversed(self.units):
             self._leave_backward(unit)
 
+    def end_all(self) -> None:
+        """As end_backward. A forward pass that the user interrupted has ended, too."""
+        self.end_backward()
+        for unit in self.units:
+            unit.depth = 0
+            if unit.is_unsharded:
+                self._reshard(unit)
+
     def make_check(self, entry: Trained) -> Callable[[], None] | None:
         """What refuses a gradient of |entry| that arrives at another time."""
-        for unit in self.units:
-            if entry in unit.entries:
-                return lambda: _check_arrival(entry.name, unit)
-        return None
+        if entry.number not in self._unit_of:
+            return None
+        # The hook of a parameter keeps no parameter alive.
+        own, name, number = weakref.ref(self), entry.name, entry.number
+
+        def check() -> None:
+            if (sharding := own()) is not None:
+                _check_arrival(name, sharding._unit_of[number])
+
+        return check
 
     def _unshard(self, unit: ShardedUnit) -> None:
         self._device.check_no_capture()
         try:
             self._step.unshard(unit.number, self._device.stream)
         except ZeroOptError as error:
-            others = " and ".join(f"'{u.name}'" for u in self.units if u.is_unsharded)
+            others = ", ".join(f"'{u.name}'" for u in self.units if u.is_unsharded)
             if error.status != "protocol" or not others:
                 raise
             raise ZeroOptError(
-                f"unit '{unit.name}' is called while {others} is at work, and there is "
-                "memory for two units that are neighbours; put one unit into each segment "
-                "of activation checkpointing, and call no unit from another"
+                f"unit '{unit.name}' is needed besides {others}, and there is memory for "
+                "two units that are neighbours; put one unit into each segment of "
+                "activation checkpointing, and call no unit from another"
             ) from error
         unit.is_unsharded = True
         unit.attach(self._step, self._device)
@@ -300,27 +310,31 @@ class Sharding:
             )
         self._is_collecting = True
         try:
-            state = dict(found.state_dict(keep_vars=True)) if keeps else {}
+            state = found.state_dict(keep_vars=True) if keeps else {}
         finally:
             self._is_collecting = False
-        places: dict[int, list[str]] = {}
-        for name, value in state.items():
-            places.setdefault(id(value), []).append(name)
-        whole = {
-            name: value.detach().to("cpu", copy=True)
-            for name, value in state.items()
-            if isinstance(value, torch.Tensor)
+        sharded = {id(e.parameter) for unit in self.units for e in unit.entries}
+        # By id, so that tied parameters stay tied.
+        copies = {
+            id(value): value.detach().to("cpu", copy=True)
+            for value in state.values()
+            if isinstance(value, torch.Tensor) and id(value) not in sharded
         }
         for unit in self.units:
             self._unshard(unit)
-            for entry in unit.entries if keeps else ():
-                for name in places.get(id(entry.parameter), []):
-                    whole[name] = entry.parameter.detach().to("cpu", copy=True)
-            self._reshard(unit)
-        return {name: whole.get(name, value) for name, value in state.items()}
+            try:
+                for entry in unit.entries if keeps else ():
+                    whole = entry.parameter.detach().to("cpu", copy=True)
+                    copies[id(entry.parameter)] = whole
+            finally:
+                self._reshard(unit)
+        for name, value in state.items():
+            state[name] = copies.get(id(value), value)
+        return state
 
     def release(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
         self.units.clear()
+        self._unit_of.clear()
