@@ -9,6 +9,8 @@
 #include "core/status.h"
 #include "core/step.h"
 
+#include <utility>
+
 using namespace zero_rt;
 
 /// Checks that |buffer| is one that handlers allocate and give back.
@@ -40,11 +42,18 @@ zero_rt_status calls::allocate(Step *step, int32_t buffer) {
 zero_rt_status calls::release(Step *step, int32_t buffer) {
   ZERO_RT_TRY(checkOnDemand(*step, "release", buffer));
   ZERO_RT_TRY(checkBuffer(*step, "release", buffer));
-  if (step->library->buffers[buffer].shares >= 0)
-    step->buffers[size_t(buffer)] = {};
-  else
-    step->runtime->memory.release(step->buffers[size_t(buffer)]);
-  return ZERO_RT_OK;
+  Block &block = step->buffers[size_t(buffer)];
+  const zero_rt_buffer_row &row = step->library->buffers[buffer];
+  if (row.shares < 0) {
+    step->runtime->memory.release(block);
+    return ZERO_RT_OK;
+  }
+  void *data = std::exchange(block, {}).data;
+  // The pattern shows a read that still happens. On a GPU it would be written
+  // on another stream than that of the release.
+  return step->runtime->poison && step->device().isImmediate()
+             ? step->poison(row.dtype, data, step->held(buffer).size())
+             : zero_rt_status(ZERO_RT_OK);
 }
 
 zero_rt_status calls::set_role(Step *step, int32_t buffer, int32_t role) {

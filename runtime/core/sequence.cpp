@@ -187,6 +187,11 @@ zero_rt_status zero_rt::closeUnit(Step &step, const zero_rt_transition_row &row,
   if (row.sequence < 0)
     return ZERO_RT_OK;
   step.sequence.resharded[size_t(unit)] = true;
+  // As in finishSequence: a view that is not ready holds no gradient.
+  for (auto [parameter, stream] : step.sequence.writers)
+    if (unitOf(*step.library, step.library->parameters[parameter].bucket) ==
+        unit)
+      ZERO_RT_TRY(step.device().follow(stream));
   for (int64_t b = 0; b < step.library->num_buckets; ++b)
     if (unitOf(*step.library, b) == unit)
       step.sequence.outstanding[size_t(b)] = 0;

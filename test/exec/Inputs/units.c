@@ -124,6 +124,30 @@ static void misuse(zero_rt_step *step, int rank) {
   train(step, rank);
 }
 
+/* What is read behind reshard shows, and a gradient view that is not ready is
+ * missing. */
+static void readLate(zero_rt_step *step, int rank) {
+  double rate = 1, beta = 0;
+  zero_rt_tensor view = {.struct_size = sizeof(view)};
+  CHECK(zero_rt_step_unshard(step, 1, NULL));
+  const float *values = look(step, 1, 0);
+  CHECK(zero_rt_step_reshard(step, 1, NULL));
+  if (rank == 0)
+    printf("read late: %g\n", values[0]);
+  CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+  CHECK(zero_rt_step_unshard(step, 2, NULL));
+  CHECK(zero_rt_step_gradient_slot(step, 2, NULL, &view, &beta));
+  CHECK(zero_rt_step_reshard(step, 2, NULL));
+  REPORT(zero_rt_step_gradient_ready(step, 2, NULL));
+  for (int p = 0; p < kUnits - 1; ++p)
+    CHECK(gradient(step, rank, p));
+  CHECK(gradient(step, rank, kUnits));
+  CHECK(zero_rt_step_apply(step, &rate, 1, NULL));
+  zero_rt_results results = {.struct_size = sizeof(results)};
+  REPORT(zero_rt_step_results(step, &results));
+  train(step, rank);
+}
+
 static void disagree(zero_rt_step *step, int rank) {
   if (is("order")) {
     report(rank, "unshard", zero_rt_step_unshard(step, rank, NULL));
@@ -141,6 +165,7 @@ static void *runRank(void *argument) {
   int rank = (int)(intptr_t)argument;
   zero_rt_options options = {.struct_size = sizeof(options)};
   options.timeout_ms = 1000;
+  options.poison = is("poison");
   zero_rt_runtime *runtime = NULL;
   zero_rt_step *step = NULL;
   CHECK(zero_rt_create(group, rank, &options, &runtime));
@@ -156,6 +181,8 @@ static void *runRank(void *argument) {
     train(step, rank);
   else if (is("misuse"))
     misuse(step, rank);
+  else if (is("poison"))
+    readLate(step, rank);
   else
     disagree(step, rank);
   (void)zero_rt_step_destroy(step);
