@@ -218,14 +218,11 @@ def fail_once(model: nn.Module, number: int, is_forward: bool) -> None:
     def fail(*_: Any) -> None:
         raise ZeroDivisionError
 
-    def fail_later(_: nn.Module, __: Any, output: torch.Tensor) -> None:
-        output.register_hook(fail)
-
     layer = model.layers[1]
     if is_forward:
         handle = layer.register_forward_pre_hook(fail)
     else:
-        handle = layer.register_forward_hook(fail_later)
+        handle = layer.weight.register_hook(fail)
     try:
         compute_loss(model, number, True).backward()
     finally:
@@ -287,3 +284,23 @@ def test_the_bits_of_stage_2(
     workers: Workers, kind: type[nn.Module], backward: Backward, sharded: int
 ) -> None:
     assert workers.run(compare, kind, backward, sharded) == [True, True]
+
+
+def count_passes(kind: type[nn.Module]) -> tuple[int, bool]:
+    """How many passes the step has for two backward passes, and whether all units are
+    released when they have ended."""
+    torch.manual_seed(3)
+    model = kind()
+    optimizer = zo.SGD(model, zero=3, units=[Layer])
+    plainly(model, 0)
+    found = optimizer._delivery.passes, all(p.isnan().all() for p in model.parameters())
+    optimizer.step()
+    optimizer.close()
+    return found
+
+
+@pytest.mark.parametrize("kind", [Stack, Branches])
+def test_a_backward_pass_is_one_of_the_step(
+    workers: Workers, kind: type[nn.Module]
+) -> None:
+    assert workers.run(count_passes, kind) == [(2, True)] * 2

@@ -110,6 +110,13 @@ def fill(model: Stack, optimizer: zo.SGD) -> None:
     compute_loss(model, 0, False).backward()
 
 
+def fill_and_tell(model: Stack, optimizer: zo.SGD) -> None:
+    with torch.no_grad():
+        model.layers[1].weight.fill_(float("nan"))
+    optimizer.parameters_changed()
+    compute_loss(model, 0, False).backward()
+
+
 def fill_data(model: Stack, optimizer: zo.SGD) -> None:
     model.layers[1].weight.data.fill_(1)
     optimizer.save_checkpoint("nowhere")
@@ -182,6 +189,7 @@ SLICE = "and each rank has a slice of it only; change parameters of units before
         (replace, f"parameter 'layers.1.weight' of a unit was replaced, {SLICE}"),
         (write, "unsupported operation: more than one element of the written-to tensor"),
         (fill, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
+        (fill_and_tell, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (fill_data, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (write_within, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (use_elsewhere, "the gradient of parameter 'layers.1.weight' arrives while its "),
