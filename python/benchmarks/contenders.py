@@ -102,9 +102,10 @@ class ZeroOpt:
     ) -> None:
         self.model = model
         self.passes = passes
-        self.optimizer = zo.AdamW(
-            model, max_norm=MAX_NORM, zero=stage, offload=offload, **ADAMW
-        )
+        options: dict[str, Any] = {"zero": stage, "offload": offload, **ADAMW}
+        if stage == 3:
+            options["units"] = list(model.blocks)
+        self.optimizer = zo.AdamW(model, max_norm=MAX_NORM, **options)
 
     def backward(self, loss: torch.Tensor, is_last: bool) -> None:
         (loss / self.passes).backward()
@@ -154,6 +155,7 @@ CONTENDERS: dict[str, Any] = {
     "zero-opt, stage 1": lambda model, passes: ZeroOpt(model, passes, 1),
     "zero-opt, stage 2": lambda model, passes: ZeroOpt(model, passes, 2),
     "zero-opt, stage 2, offload": lambda model, passes: ZeroOpt(model, passes, 2, True),
+    "zero-opt, stage 3": lambda model, passes: ZeroOpt(model, passes, 3),
     "DDP, clip, fused AdamW": Ddp,
     "FSDP2, clip, fused AdamW": Fsdp2,
     "DeepSpeed, stage 1": lambda model, passes: DeepSpeed(model, passes, 1),

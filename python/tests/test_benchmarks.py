@@ -16,8 +16,9 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / "benchmarks"
 STEPS = 3
 
 
-def train(name: str) -> tuple[list[float], int, int]:
-    """The losses of this rank, the bytes that it sent in a step, and those of a model."""
+def train(name: str) -> tuple[list[float], int, int, int]:
+    """The losses of this rank, the bytes that it sent in a step, and those of a model and
+    of its layers."""
     sys.path.append(str(FOLDER))
     import side_by_side
     from contenders import CONTENDERS, Reference
@@ -25,6 +26,7 @@ def train(name: str) -> tuple[list[float], int, int]:
     work = side_by_side.Work(2, 3, 2, width=64, layers=2, dtype="float32")
     model = side_by_side.make_model(work, work.dtype)
     elements = sum(parameter.numel() for parameter in model.parameters())
+    layers = sum(parameter.numel() for parameter in model.blocks.parameters())
     rank = dist.get_rank() if name else None
     contender = (
         CONTENDERS[name](model, work.passes) if name else Reference(model, work.passes * 2)
@@ -37,7 +39,7 @@ def train(name: str) -> tuple[list[float], int, int]:
         if name:
             dist.barrier()  # what was sent has been confirmed
         sent = count() - before
-    return losses, sent, 4 * elements
+    return losses, sent, 4 * elements, 4 * layers
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +48,15 @@ def reference() -> list[float]:
 
 
 # In a ring of two ranks a reduction, like a gather, sends half of the gradients, and an
-# all-reduce all of them. Of three backward passes stage 2 reduces each.
+# all-reduce all of them. Of three backward passes stage 2 reduces each. Stage 3 gathers
+# the layers twice in each, and not after the update: five halves more.
 @pytest.mark.parametrize(
     "name, share",
     [
         ("zero-opt, stage 1", 1.0),
         ("zero-opt, stage 2", 2.0),
         ("zero-opt, stage 2, offload", 2.0),
+        ("zero-opt, stage 3", 2.0),
         ("DDP, clip, fused AdamW", 1.0),
         ("FSDP2, clip, fused AdamW", None),
     ],
@@ -61,11 +65,12 @@ def test_contender(
     workers: Workers, reference: list[float], name: str, share: float | None
 ) -> None:
     answers = workers.run(train, name)
-    means = torch.tensor([losses for losses, _, _ in answers]).mean(0)
+    means = torch.tensor([losses for losses, *_ in answers]).mean(0)
     assert torch.allclose(means, torch.tensor(reference), rtol=0, atol=1e-5)
     if share is not None:
-        for _, sent, model in answers:
-            assert sent == pytest.approx(share * model, rel=0.02)
+        for _, sent, model, layers in answers:
+            more = 2.5 * layers if name == "zero-opt, stage 3" else 0
+            assert sent == pytest.approx(share * model + more, rel=0.02)
 
 
 def test_one_rank() -> None:
