@@ -268,8 +268,8 @@ def skip_on_one_rank() -> str:
 def test_a_rank_that_skips_a_unit_is_an_error(workers: Workers) -> None:
     for message in workers.run(skip_on_one_rank):
         assert message == (
-            "rank 0 is in all_gather of 'b1.unsharded', rank 1 in all_gather of "
-            "'b0.unsharded'"
+            "rank 0 is in all_gather of 'layers.0.unsharded', rank 1 in all_gather of "
+            "'layers.1.unsharded'"
         )
 
 
