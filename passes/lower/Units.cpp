@@ -32,15 +32,21 @@ FlatSymbolRefAttr zero::declareUnsharded(ProgramBuilder &program,
 /// The buckets of a unit that keep slices.
 using UnitBuckets = SmallVector<BucketBuffers *, 1>;
 
-/// Gives bucket j of unit i the memory j of slot i modulo the number of slots.
-/// A memory is as large as the largest bucket in it.
+/// Gives the j-th largest bucket of unit i the memory j of slot i modulo the
+/// number of slots. A memory is as large as the largest bucket in it.
 static void shareUnsharded(ProgramBuilder &program,
                            ArrayRef<UnitBuckets> units) {
   std::map<std::pair<size_t, size_t>, SmallVector<zrt::BufferOp>> rings;
-  for (auto [i, unit] : llvm::enumerate(units))
-    for (auto [j, bucket] : llvm::enumerate(unit))
-      rings[{i % kUnshardedUnits, j}].push_back(
-          program.getBuffer(bucket->unsharded));
+  for (auto [i, unit] : llvm::enumerate(units)) {
+    auto buffers = llvm::map_to_vector(unit, [&](BucketBuffers *bucket) {
+      return program.getBuffer(bucket->unsharded);
+    });
+    llvm::stable_sort(buffers, [](zrt::BufferOp a, zrt::BufferOp b) {
+      return a.getNumBytes() > b.getNumBytes();
+    });
+    for (auto [j, buffer] : llvm::enumerate(buffers))
+      rings[{i % kUnshardedUnits, j}].push_back(buffer);
+  }
   for (auto &[place, sharers] : rings) {
     zrt::BufferOp largest = *std::max_element(
         sharers.begin(), sharers.end(), [](zrt::BufferOp a, zrt::BufferOp b) {

@@ -44,6 +44,25 @@ static bool dependsOnMore(zrt::RuntimeCall call) {
       });
 }
 
+/// Checks that a caller can unshard a unit while it uses the one before it.
+static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
+                            const zrt::ProgramSymbols &symbols) {
+  zrt::UnitTableOp before;
+  for (auto unit : program.getOps<zrt::UnitTableOp>()) {
+    llvm::DenseSet<StringAttr> memories;
+    if (before)
+      for (zrt::BucketTableOp table : symbols.getTablesOf(before))
+        memories.insert(symbols.getMemory(table.getUnshardedAttr()));
+    for (zrt::BucketTableOp table : symbols.getTablesOf(unit))
+      if (memories.contains(symbols.getMemory(table.getUnshardedAttr())))
+        proof.report.error(unit)
+            << table.getUnshardedAttr() << " has memory of unit "
+            << before.getUnitAttr()
+            << ": callers may unshard a unit while they use the one before it";
+    before = unit;
+  }
+}
+
 /// Checks that handlers of units touch memory of their unit only, and that
 /// other handlers do not touch the memory in which units are unsharded.
 void ProgramReader::checkUnitMemory() {
@@ -57,6 +76,7 @@ void ProgramReader::checkUnitMemory() {
   }
   if (unitOf.empty())
     return;
+  checkNeighbours(proof, program, uses);
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
     zrt::UnitTableOp unit = unitOf.lookup(FlatSymbolRefAttr::get(handler));
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {

@@ -14,6 +14,7 @@
 #include "core/preconditions.h"
 #include "core/protocol.h"
 #include "core/status.h"
+#include "core/units.h"
 
 using namespace zero_rt;
 
@@ -29,6 +30,7 @@ static void endStep(Step &step) {
 }
 
 zero_rt_status calls::discard(Step *step) {
+  ZERO_RT_TRY(requireSharded(*step, "discard"));
   if (!step->isMeasured)
     ZERO_RT_TRY(runToLastBackward(*step, "discard"));
   // A pipeline stage may have sent or received without a backward pass. Windows
@@ -98,6 +100,7 @@ static zero_rt_status end(Step &step, int32_t event, const char *call,
                           const double *inputs, int32_t numInputs,
                           zero_rt_stream *stream) {
   ZERO_RT_TRY(checkInputs(step, call, inputs, numInputs));
+  ZERO_RT_TRY(requireSharded(step, call));
   if (!step.isMeasured)
     ZERO_RT_TRY(openLastBackward(step, call));
   const zero_rt_transition_row *row;

@@ -13,7 +13,6 @@
 
 #include "core/calls.h"
 #include "core/status.h"
-#include "core/units.h"
 
 #include <cstdio>
 
@@ -59,13 +58,8 @@ zero_rt_status zero_rt::findTransition(const Step &step, int32_t event,
                                        const char *call,
                                        const zero_rt_transition_row **out) {
   *out = step.index.transition(step.state, event);
-  // These end the backward passes that a unit is unsharded for.
-  bool needsSharded = event == ZERO_RT_EVENT_APPLY ||
-                      event == ZERO_RT_EVENT_MEASURE ||
-                      event == ZERO_RT_EVENT_DISCARD;
   if (*out)
-    return needsSharded ? requireSharded(step, call)
-                        : zero_rt_status(ZERO_RT_OK);
+    return ZERO_RT_OK;
   return fail(ZERO_RT_PROTOCOL, "%s in state '%s': %s", call, step.stateName(),
               adviceFor(step, event));
 }
