@@ -149,6 +149,30 @@ def use_what_is_no_output(model: Stack, optimizer: zo.SGD) -> None:
     found[0].sum().backward()
 
 
+def keep_what_is_no_output(model: Stack, optimizer: zo.SGD) -> None:
+    forward = model.layers[0].forward
+    kept = []
+
+    def keep(x: torch.Tensor) -> torch.Tensor:
+        output = forward(x)
+        kept.append(forward(output).square().mean())
+        return output
+
+    model.layers[0].forward = keep
+    (compute_loss(model, 0, False) + kept[0]).backward()
+
+
+def penalize_gradients(model: Stack, optimizer: zo.SGD) -> None:
+    x = torch.randn(4, 6, requires_grad=True)
+    (gradient,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+    gradient.square().mean().backward()
+
+
+def return_a_view(model: Stack, optimizer: zo.SGD) -> None:
+    model.layers[0].forward = lambda x: model.layers[0].weight.t()
+    model.layers[0](torch.randn(4, 6))
+
+
 def checkpoint_three(model: Stack, optimizer: zo.SGD) -> None:
     x = torch.randn(4, 6, requires_grad=True)
     three = nn.Sequential(*model.layers[:3])
@@ -174,6 +198,7 @@ def attempt(action: Callable[[Stack, zo.SGD], None]) -> str:
 
 
 MODULE = "() of module 'layers.0', of which a rank has slices only; call optimizer.conso"
+STALE = "one of the variables needed for gradient computation has been modified by an "
 SLICE = "and each rank has a slice of it only; change parameters of units before the "
 
 
@@ -193,7 +218,10 @@ SLICE = "and each rank has a slice of it only; change parameters of units before
         (fill_data, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (write_within, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (use_elsewhere, "the gradient of parameter 'layers.1.weight' arrives while its "),
-        (use_what_is_no_output, "the gradient of parameter 'layers.1."),
+        (use_what_is_no_output, STALE),
+        (keep_what_is_no_output, STALE),
+        (penalize_gradients, STALE),
+        (return_a_view, "unit 'layers.0' returns a parameter or a view of one, whose mem"),
         (checkpoint_three, "unit 'layers.0' is needed besides 'layers.2', and there is m"),
         (consolidate_within_a_step, "consolidate_model() came between a backward pass "),
     ],

@@ -35,6 +35,20 @@ def _runs_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
+def _move_versions(entries: list[Trained], by: int) -> None:
+    """What autograd has saved of a parameter is right at one version only."""
+    parameters = [entry.parameter for entry in entries]
+    versions = [parameter._version + by for parameter in parameters]
+    function: Any = torch._C._autograd._unsafe_set_version_counter
+    try:
+        function(parameters, versions)
+    except TypeError:  # earlier versions of torch take one tensor
+        for parameter, version in zip(parameters, versions, strict=True):
+            function(parameter, version)
+    for entry in entries:
+        entry.version += by
+
+
 class ShardedUnit:
     """A unit of the step on this rank."""
 
@@ -50,6 +64,7 @@ class ShardedUnit:
         self.is_in_backward = False
         self.has_ended = False
         self._views: list[torch.Tensor] = []
+        _move_versions(entries, 1)
 
     @torch.inference_mode(False)
     def attach(self, step: Step, device: Device) -> None:
@@ -67,10 +82,19 @@ class ShardedUnit:
                     "before the optimizer is created"
                 )
             entry.parameter.data = view
+        _move_versions(self.entries, -1)
 
     def detach(self) -> None:
         for entry in self.entries:
             entry.parameter.data = entry.view
+        # The memory gets other values. Autograd refuses what it has saved of it until
+        # the unit is unsharded again.
+        _move_versions(self.entries, 1)
+
+    def has_memory_of(self, tensor: torch.Tensor) -> bool:
+        """Whether |tensor| is a parameter of the unit, or a view of one."""
+        place = tensor.untyped_storage().data_ptr()
+        return any(view.untyped_storage().data_ptr() == place for view in self._views)
 
 
 class _Boundary(torch.autograd.Function):
@@ -212,6 +236,7 @@ class Sharding:
         if not unit.depth:
             return  # a hook before ours has raised
         unit.depth -= 1
+        self._check_output(unit, output)
         if not unit.depth and unit.is_unsharded and not unit.is_in_backward:
             self._reshard(unit)
         if not torch.is_grad_enabled():
@@ -228,6 +253,14 @@ class Sharding:
             # An input that is an output is no work of the unit.
             if node is not None and node.name() != "_BoundaryBackward":
                 node.register_prehook(begin)
+
+    def _check_output(self, unit: ShardedUnit, output: Any) -> None:
+        for leaf in _pytree.tree_leaves(output):
+            if isinstance(leaf, torch.Tensor) and unit.has_memory_of(leaf):
+                raise ZeroOptError(
+                    f"unit '{unit.name}' returns a parameter or a view of one, whose "
+                    "memory other units get when it is released; return a clone()"
+                )
 
     def _enter_backward(self, unit: ShardedUnit) -> None:
         if unit.is_unsharded:
@@ -288,7 +321,8 @@ class Sharding:
             raise ZeroOptError(
                 f"unit '{unit.name}' is needed besides {others}, and there is memory for "
                 "two units that are neighbours; put one unit into each segment of "
-                "activation checkpointing, and call no unit from another"
+                "activation checkpointing, call no unit from another, and let the inputs "
+                "of a unit need gradients: otherwise it is released at the end of the pass"
             ) from error
         unit.is_unsharded = True
         unit.attach(self._step, self._device)
