@@ -6,6 +6,7 @@
 
 #include "passes/lower/Units.h"
 
+#include <functional>
 #include <map>
 
 using namespace mlir;
@@ -38,13 +39,13 @@ static void shareUnsharded(ProgramBuilder &program,
                            ArrayRef<UnitBuckets> units) {
   std::map<std::pair<size_t, size_t>, SmallVector<zrt::BufferOp>> rings;
   for (auto [i, unit] : llvm::enumerate(units)) {
-    auto buffers = llvm::map_to_vector(unit, [&](BucketBuffers *bucket) {
-      return program.getBuffer(bucket->unsharded);
-    });
-    llvm::stable_sort(buffers, [](zrt::BufferOp a, zrt::BufferOp b) {
-      return a.getNumBytes() > b.getNumBytes();
-    });
-    for (auto [j, buffer] : llvm::enumerate(buffers))
+    // Buckets of one size keep their order.
+    std::multimap<int64_t, zrt::BufferOp, std::greater<int64_t>> bySize;
+    for (BucketBuffers *bucket : unit) {
+      zrt::BufferOp buffer = program.getBuffer(bucket->unsharded);
+      bySize.emplace(buffer.getNumBytes(), buffer);
+    }
+    for (auto [j, buffer] : llvm::enumerate(llvm::make_second_range(bySize)))
       rings[{i % kUnshardedUnits, j}].push_back(buffer);
   }
   for (auto &[place, sharers] : rings) {
