@@ -99,6 +99,7 @@ def draw(rng):
         schedule=[],
         tied="",
         one_backward=False,
+        units=0,
     )
     if step.norm == "both":
         step.nonfinite = rng.choice(["skip", "error"])

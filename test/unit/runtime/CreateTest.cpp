@@ -266,7 +266,8 @@ TEST(Create, RefusesCorruptTables) {
           [](L &l) { l.scalarPrograms[1] = nullptr; });
   refuses("handler 0: is null", [](L &l) { l.handlers[0] = nullptr; });
   refuses("transition 0: bad state", [](L &l) { l.transitions[0].next = 5; });
-  refuses("transition 0: bad event", [](L &l) { l.transitions[0].event = 7; });
+  refuses("transition 0: bad event",
+          [](L &l) { l.transitions[0].event = ZERO_RT_EVENT_COUNT; });
   refuses("transition 0: bad handler",
           [](L &l) { l.transitionHandlers[0] = 99; });
   refuses("transition 1: is listed twice",

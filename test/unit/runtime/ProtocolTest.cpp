@@ -49,6 +49,9 @@ zero_rt_status raise(zero_rt_step *step, int event) {
   }
 }
 
+/// The events of a step without units precede those of units.
+constexpr int NumEvents = ZERO_RT_EVENT_UNSHARD;
+
 // Every event in every state: allowed, or refused by a message that names the
 // call, the state and the way out.
 TEST(Protocol, EveryEventInEveryState) {
@@ -56,7 +59,7 @@ TEST(Protocol, EveryEventInEveryState) {
   const char *close = "call accumulate, apply or discard first";
   const char *nothing = "there is nothing to discard";
   const char *decide = "the step was measured; call apply or discard first";
-  const char *const refusals[NumTrainStates][ZERO_RT_EVENT_COUNT] = {
+  const char *const refusals[NumTrainStates][NumEvents] = {
       {nullptr, begin, begin, begin, nothing, nullptr, begin},
       {close, nullptr, nullptr, nullptr, nullptr, close, nullptr},
       {nullptr, begin, begin, nullptr, nullptr, nullptr, nullptr},
@@ -69,7 +72,7 @@ TEST(Protocol, EveryEventInEveryState) {
                                "measure"};
   LibraryBuilder library = makeTrainStep(1);
   for (int state = 0; state < NumTrainStates; ++state) {
-    for (int event = 0; event < ZERO_RT_EVENT_COUNT; ++event) {
+    for (int event = 0; event < NumEvents; ++event) {
       runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
         enter(step, state);
         const char *refusal = refusals[state][event];
