@@ -127,10 +127,12 @@ void Rendezvous::breakIfAnyoneLeft(int32_t rank) {
   for (size_t r = 0; r < posts.size(); ++r) {
     if (posts[r].waiting)
       continue;
-    bool left = posts[r].member == Member::Left;
-    if (left || hasEnded(int32_t(r), tag.step))
+    // The first thing that the rank destroyed is the cause, whether this rank
+    // comes before or after it destroyed the rest.
+    bool ended = hasEnded(int32_t(r), tag.step);
+    if (ended || posts[r].member == Member::Left)
       breakWith(ZERO_RT_TIMEOUT,
-                describeLeft(tag, names[r], left ? owner : "step",
+                describeLeft(tag, names[r], ended ? "step" : owner,
                              names[size_t(rank)]));
   }
 }

@@ -207,6 +207,32 @@ TEST(Disagreement, StepsMayFollowEachOther) {
   });
 }
 
+// The step that a call needs is named, not what its rank destroyed after it.
+TEST(Disagreement, TheFirstThingDestroyedIsNamed) {
+  LibraryBuilder library = makeBuffers(2);
+  const zero_rt_library &tables = library.get();
+  zero_rt_group *group = nullptr;
+  expectOk(zero_rt_local_group_create(2, &group));
+  zero_rt_runtime *runtimes[2];
+  for (int32_t r = 0; r < 2; ++r)
+    expectOk(zero_rt_create(group, r, nullptr, &runtimes[r]));
+  std::thread leaving([&] {
+    createStep(runtimes[1], tables);
+    expectOk(zero_rt_destroy(runtimes[1]));
+  });
+  {
+    StepHandle step = createStep(runtimes[0], tables);
+    leaving.join();
+    expectStatus(ZERO_RT_TIMEOUT,
+                 callsOf(step.get())
+                     .all_gather(step.get(), 1, 0, ZERO_RT_STREAM_COMPUTE),
+                 "rank 1 destroyed its step and will not come to all_gather "
+                 "of 'b1', where rank 0 waits");
+  }
+  expectOk(zero_rt_destroy(runtimes[0]));
+  expectOk(zero_rt_group_destroy(group));
+}
+
 TEST(Disagreement, DestroyingARuntimeFreesThoseWhoWait) {
   LibraryBuilder library = makeBuffers(2);
   const zero_rt_library &tables = library.get();
