@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -34,6 +35,19 @@ class Stack(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
             x = layer(x)
+        return x
+
+
+class Skipping(Stack):
+    """Each forward pass leaves other layers out, the same ones on all ranks."""
+
+    passes = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.passes += 1
+        for number, layer in enumerate(self.layers):
+            if (number + self.passes) % 3:
+                x = layer(x)
         return x
 
 
@@ -271,6 +285,7 @@ def compare(kind: type[nn.Module], backward: Backward, sharded: int) -> bool:
         (Stack, inferring, 10),
         (Compiled, plainly, 10),
         (CompiledModel, plainly, 10),
+        (Skipping, plainly, 10),
         (Shared, plainly, 10),
         (SharedSegments, plainly, 10),
         (Pairs, plainly, 12),
@@ -304,3 +319,37 @@ def test_a_backward_pass_is_one_of_the_step(
     workers: Workers, kind: type[nn.Module]
 ) -> None:
     assert workers.run(count_passes, kind) == [(2, True)] * 2
+
+
+def record_gathers() -> list[str]:
+    """The units that two steps use (u) and gather ahead (p), in order."""
+    model = Stack(3)
+    optimizer = zo.SGD(model, zero=3, units=[Layer])
+    step = optimizer._step
+    names = {u.number: u.name[-1] for u in optimizer._sharding.units}
+    found: list[str] = []
+    prefetch, unshard = step.prefetch, step.unshard
+
+    def record_prefetch(unit: int) -> None:
+        found.append(f"p{names[unit]}")
+        prefetch(unit)
+
+    def record_use(unit: int, stream: int | None) -> None:
+        found.append(f"u{names[unit]}")
+        unshard(unit, stream)
+
+    with (
+        mock.patch.object(step, "prefetch", record_prefetch),
+        mock.patch.object(step, "unshard", record_use),
+    ):
+        for number in range(2):
+            compute_loss(model, number, True).backward()
+            optimizer.step()
+    optimizer.close()
+    return found
+
+
+def test_the_next_unit_is_gathered_ahead(workers: Workers) -> None:
+    backward = "u2 p1 u1 p0 u0"
+    expected = f"u0 u1 u2 {backward} u0 p1 u1 p2 u2 {backward}".split()
+    assert workers.run(record_gathers) == [expected] * 2

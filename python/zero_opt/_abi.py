@@ -160,6 +160,7 @@ _CALLS: dict[str, list[Any]] = {
         POINTER(c_int64),
     ],
     "step_unit_of": [c_void_p, c_int32, POINTER(c_int32)],
+    "step_prefetch": [c_void_p, c_int32],
     "step_unshard": [c_void_p, c_int32, c_void_p],
     "step_reshard": [c_void_p, c_int32, c_void_p],
     "step_begin_backward": [c_void_p, c_int32],

@@ -200,6 +200,9 @@ class Step:
         self._call("step_unit_of", self.handle, parameter, ctypes.byref(unit))
         return unit.value if unit.value >= 0 else None
 
+    def prefetch(self, unit: int) -> None:
+        self._call("step_prefetch", self.handle, unit)
+
     def unshard(self, unit: int, stream: int | None) -> None:
         self._call("step_unshard", self.handle, unit, stream)
 

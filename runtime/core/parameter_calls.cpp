@@ -78,12 +78,13 @@ zero_rt_status calls::parameter(Step *step, int32_t parameter,
   ZERO_RT_TRY(checkStruct(out_view, "out_view"));
   const zero_rt_parameter_row &row = step->library->parameters[parameter];
   int64_t buffer = readBuffer(*step->library, row.bucket);
-  if (!step->buffers[size_t(buffer)].data) {
+  if (isSharded(*step->library, row.bucket)) {
     int64_t unit = unitOf(*step->library, row.bucket);
-    return fail(ZERO_RT_PROTOCOL,
-                "parameter '%s' is sharded; unshard its unit '%s' first",
-                step->text(row.name),
-                step->text(step->library->units[unit].name));
+    if (step->units[size_t(unit)].phase != UnitState::Phase::Unsharded)
+      return fail(ZERO_RT_PROTOCOL,
+                  "parameter '%s' is sharded; unshard its unit '%s' first",
+                  step->text(row.name),
+                  step->text(step->library->units[unit].name));
   }
   writeStruct(makeTensor(row.dtype, step->library->buffers[buffer].space,
                          row.elements, step->address(buffer, row.offset)),

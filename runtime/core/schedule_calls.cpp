@@ -47,8 +47,10 @@ zero_rt_status Step::wait(int64_t event, Stream stream) {
 
 zero_rt_status Step::giveBack(int64_t event) {
   StreamEvent &recorded = events[size_t(event)];
-  if (caller.isOfUnit && recorded.isRecorded)
-    return device().precede(caller.stream, recorded.signal);
+  if (caller.unitWaits) {
+    caller.unitWaits->push_back(event);
+    return ZERO_RT_OK;
+  }
   if (!caller.isLent)
     return ZERO_RT_OK;
   caller.isLent = false;

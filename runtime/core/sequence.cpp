@@ -98,7 +98,7 @@ static zero_rt_status packWaiting(Step &step, int64_t bucket,
           step, arrive,
           {ZERO_RT_EVENT_ARRIVE, gradient.parameter, &gradient.tensor}, call,
           {CallerStream::Delivery::Earlier, nullptr, &gradient.delivered,
-           gradient.release != 0, /*isOfUnit=*/false, gradient.release});
+           gradient.release != 0, /*unitWaits=*/nullptr, gradient.release});
     step.window.arrive(gradient.parameter);
     countPacked(step, gradient.parameter);
     --step.sequence.waitingOf[size_t(gradient.parameter)];

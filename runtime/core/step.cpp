@@ -22,7 +22,7 @@ Step::Step(Runtime &runtime, std::unique_ptr<const KnownLibrary> known)
       library(&stageOf(*whole, runtime.rank)), index(*library),
       buffers(size_t(library->num_buffers)),
       events(size_t(library->num_stream_events)), window(*library),
-      unsharded(size_t(library->num_units)) {
+      units(size_t(library->num_units)) {
   ++runtime.steps;
   if (runtime.checkPreconditions)
     gradientDigests.assign(size_t(library->num_parameters), 0);

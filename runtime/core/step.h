@@ -16,6 +16,7 @@
 #include "core/nonfinite.h"
 #include "core/runtime.h"
 #include "core/sequence.h"
+#include "core/units.h"
 #include "core/window.h"
 
 #include <string>
@@ -72,7 +73,9 @@ struct CallerStream {
   zero_rt_stream *stream = nullptr;
   Signal *delivered = nullptr; // of null: the event has passed
   bool isLent = false;         // a tensor is given back
-  bool isOfUnit = false;       // nothing is given back, and |stream| waits
+  /// Of a handler of a unit: the events for which the caller's stream waits
+  /// when it uses the unit. Else null.
+  std::vector<int64_t> *unitWaits = nullptr;
   /// When the tensor is given back. 0: to |stream|.
   zero_rt_timepoint release = 0;
 };
@@ -127,7 +130,7 @@ struct Step {
   int64_t state = 0;       // of the protocol
   bool isMeasured = false; // since `measure`, until apply or discard
   Window window;
-  std::vector<bool> unsharded; // by unit
+  std::vector<UnitState> units;
   SequenceState sequence;
   NamedBackwards backwards;
   ActivationState activations;

@@ -70,6 +70,7 @@ FORWARD(find_unit, (zero_rt_step * step, const char *name, int32_t *out_unit),
         step, name, out_unit)
 FORWARD(unit_of, (zero_rt_step * step, int32_t parameter, int32_t *out_unit),
         step, parameter, out_unit)
+FORWARD(prefetch, (zero_rt_step * step, int32_t unit), step, unit)
 FORWARD(unshard, (zero_rt_step * step, int32_t unit, zero_rt_stream *stream),
         step, unit, stream)
 FORWARD(reshard, (zero_rt_step * step, int32_t unit, zero_rt_stream *stream),

@@ -7,6 +7,10 @@
 // The proof shows that an unsharded unit holds its parameters as long as nobody
 // applies the step or takes the memory of the unit. This file refuses both.
 //
+// A unit that was gathered ahead has no reader yet, so it gives way to both.
+// Gathers are collective, but giving one up is not: ranks do it at the same
+// call, since it depends on their sequence of calls only.
+//
 //===----------------------------------------------------------------------===//
 
 #include "core/calls.h"
@@ -16,6 +20,7 @@
 #include "core/units.h"
 
 using namespace zero_rt;
+using Phase = UnitState::Phase;
 
 static const char *unitName(const Step &step, int64_t unit) {
   return step.text(step.library->units[unit].name);
@@ -30,12 +35,53 @@ static zero_rt_status checkUnit(const Step &step, const char *call,
               step.library->name, (long long)step.library->num_units);
 }
 
-zero_rt_status zero_rt::requireSharded(const Step &step, const char *call) {
-  for (size_t u = 0; u < step.unsharded.size(); ++u)
-    if (step.unsharded[u])
+/// Runs a handler of |unit|. The caller's stream waits for the events |waits|
+/// later.
+static zero_rt_status runUnit(Step &step, int64_t unit, int32_t event,
+                              const CallerStream &caller,
+                              std::vector<int64_t> &waits, const char *call) {
+  const zero_rt_unit_row &row = step.library->units[unit];
+  step.caller = caller;
+  step.caller.unitWaits = &waits;
+  zero_rt_status status = runHandler(
+      step, event == ZERO_RT_EVENT_UNSHARD ? row.unshard : row.reshard,
+      {event, -1, nullptr}, call);
+  step.caller = {};
+  return status;
+}
+
+static zero_rt_status runGather(Step &step, int64_t unit, const char *call) {
+  UnitState &state = step.units[size_t(unit)];
+  state.waits.clear();
+  ZERO_RT_TRY(
+      runUnit(step, unit, ZERO_RT_EVENT_UNSHARD, {}, state.waits, call));
+  state.phase = Phase::Gathered;
+  return ZERO_RT_OK;
+}
+
+static zero_rt_status runReshard(Step &step, int64_t unit,
+                                 const CallerStream &caller, const char *call) {
+  UnitState &state = step.units[size_t(unit)];
+  state.phase = Phase::Sharded;
+  return runUnit(step, unit, ZERO_RT_EVENT_RESHARD, caller, state.waits, call);
+}
+
+/// Gives up the memory of |unit|, which was gathered ahead and not used.
+static zero_rt_status giveUp(Step &step, int64_t unit, const char *call) {
+  Signal passed = nullptr; // the caller's streams have not read it
+  return runReshard(step, unit,
+                    {CallerStream::Delivery::Earlier, nullptr, &passed}, call);
+}
+
+zero_rt_status zero_rt::requireSharded(Step &step, const char *call) {
+  for (size_t u = 0; u < step.units.size(); ++u)
+    if (step.units[u].phase == Phase::Unsharded)
       return fail(ZERO_RT_PROTOCOL,
                   "%s: unit '%s' is unsharded; call reshard first", call,
                   unitName(step, int64_t(u)));
+  for (size_t u = 0; u < step.units.size(); ++u)
+    if (step.units[u].phase == Phase::Gathered)
+      ZERO_RT_TRY(giveUp(step, int64_t(u), call));
   return ZERO_RT_OK;
 }
 
@@ -86,37 +132,36 @@ zero_rt_status calls::unit_of(Step *step, int32_t parameter,
   return ZERO_RT_OK;
 }
 
-/// Checks that no other unit is unsharded in memory of |unit|.
-static zero_rt_status checkMemory(const Step &step, int64_t unit) {
+/// The other units that are gathered or unsharded in memory of |unit|.
+static std::vector<int64_t> findSharers(const Step &step, int64_t unit) {
   const zero_rt_library &library = *step.library;
   auto memoryOf = [&](int64_t bucket) {
     int64_t buffer = library.bucket_units[bucket].unsharded_buffer;
     return buffer < 0 ? -1 : library.buffers[buffer].shares;
   };
+  std::vector<int64_t> sharers;
   for (int64_t b = 0; b < library.num_buckets; ++b) {
     if (unitOf(library, b) != unit || memoryOf(b) < 0)
       continue;
     for (int64_t other = 0; other < library.num_buckets; ++other) {
       int64_t owner = unitOf(library, other);
-      if (owner >= 0 && step.unsharded[size_t(owner)] &&
-          memoryOf(other) == memoryOf(b))
-        return fail(ZERO_RT_PROTOCOL,
-                    "unshard of '%s': unit '%s' is unsharded and uses its "
-                    "memory; reshard that first",
-                    unitName(step, unit), unitName(step, owner));
+      if (owner >= 0 && owner != unit && memoryOf(other) == memoryOf(b) &&
+          step.units[size_t(owner)].phase != Phase::Sharded)
+        sharers.push_back(owner);
     }
   }
-  return ZERO_RT_OK;
+  return sharers;
 }
 
-/// Runs a handler of a unit for the caller's |stream|.
-static zero_rt_status runUnit(Step &step, int32_t event, int64_t handler,
-                              zero_rt_stream *stream, const char *call) {
-  step.caller = {CallerStream::Delivery::Now, stream};
-  step.caller.isOfUnit = true;
-  zero_rt_status status = runHandler(step, handler, {event, -1, nullptr}, call);
-  step.caller = {};
-  return status;
+zero_rt_status calls::prefetch(Step *step, int32_t unit) {
+  ZERO_RT_TRY(checkUnit(*step, "prefetch", unit));
+  const zero_rt_transition_row *row;
+  ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_UNSHARD, "prefetch", &row));
+  if (step->units[size_t(unit)].phase != Phase::Sharded ||
+      !findSharers(*step, unit).empty())
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(requireWhole(*step, "prefetch"));
+  return runGather(*step, unit, "prefetch");
 }
 
 zero_rt_status calls::unshard(Step *step, int32_t unit,
@@ -124,14 +169,29 @@ zero_rt_status calls::unshard(Step *step, int32_t unit,
   ZERO_RT_TRY(checkUnit(*step, "unshard", unit));
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_UNSHARD, "unshard", &row));
-  if (step->unsharded[size_t(unit)])
+  UnitState &state = step->units[size_t(unit)];
+  if (state.phase == Phase::Unsharded)
     return fail(ZERO_RT_PROTOCOL, "unshard of '%s': it is unsharded already",
                 unitName(*step, unit));
-  ZERO_RT_TRY(checkMemory(*step, unit));
-  ZERO_RT_TRY(requireWhole(*step, "unshard"));
-  ZERO_RT_TRY(runUnit(*step, ZERO_RT_EVENT_UNSHARD,
-                      step->library->units[unit].unshard, stream, "unshard"));
-  step->unsharded[size_t(unit)] = true;
+  if (state.phase == Phase::Sharded) {
+    std::vector<int64_t> sharers = findSharers(*step, unit);
+    for (int64_t other : sharers)
+      if (step->units[size_t(other)].phase == Phase::Unsharded)
+        return fail(ZERO_RT_PROTOCOL,
+                    "unshard of '%s': unit '%s' is unsharded and uses its "
+                    "memory; reshard that first",
+                    unitName(*step, unit), unitName(*step, other));
+    ZERO_RT_TRY(requireWhole(*step, "unshard"));
+    for (int64_t other : sharers)
+      if (step->units[size_t(other)].phase == Phase::Gathered)
+        ZERO_RT_TRY(giveUp(*step, other, "unshard"));
+    ZERO_RT_TRY(runGather(*step, unit, "unshard"));
+  }
+  for (int64_t event : state.waits)
+    if (const StreamEvent &gathered = step->events[size_t(event)];
+        gathered.isRecorded)
+      ZERO_RT_TRY(step->device().precede(stream, gathered.signal));
+  state.phase = Phase::Unsharded;
   return ZERO_RT_OK;
 }
 
@@ -140,12 +200,10 @@ zero_rt_status calls::reshard(Step *step, int32_t unit,
   ZERO_RT_TRY(checkUnit(*step, "reshard", unit));
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_RESHARD, "reshard", &row));
-  if (!step->unsharded[size_t(unit)])
+  if (step->units[size_t(unit)].phase != Phase::Unsharded)
     return fail(ZERO_RT_PROTOCOL, "reshard of '%s': it is not unsharded",
                 unitName(*step, unit));
   ZERO_RT_TRY(closeUnit(*step, *row, unit, "reshard"));
-  ZERO_RT_TRY(runUnit(*step, ZERO_RT_EVENT_RESHARD,
-                      step->library->units[unit].reshard, stream, "reshard"));
-  step->unsharded[size_t(unit)] = false;
-  return ZERO_RT_OK;
+  return runReshard(*step, unit, {CallerStream::Delivery::Now, stream},
+                    "reshard");
 }

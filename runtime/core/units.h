@@ -9,9 +9,23 @@
 
 #include "zero_rt/library.h"
 
+#include <cstdint>
+#include <vector>
+
 namespace zero_rt {
 
 struct Step;
+
+struct UnitState {
+  enum class Phase : uint8_t {
+    Sharded,
+    Gathered, // ahead of its use
+    Unsharded // the caller may read it
+  };
+  Phase phase = Phase::Sharded;
+  /// Events of the gather, for which the caller's stream waits.
+  std::vector<int64_t> waits;
+};
 
 /// The unit of |bucket|, or -1.
 inline int64_t unitOf(const zero_rt_library &library, int64_t bucket) {
@@ -32,8 +46,9 @@ inline bool isSharded(const zero_rt_library &library, int64_t bucket) {
          library.buckets[bucket].parameter_buffer;
 }
 
-/// Checks that no unit is unsharded.
-zero_rt_status requireSharded(const Step &step, const char *call);
+/// Checks that no unit is unsharded, and gives up those that were gathered
+/// ahead.
+zero_rt_status requireSharded(Step &step, const char *call);
 
 /// Checks that the unit of |parameter| was not resharded in the open backward
 /// pass.

@@ -24,11 +24,10 @@ zero_rt_status Units::read(zero_rt_step *step, int32_t numParameters) {
 
 zero_rt_status Units::runForward(zero_rt_step *step) const {
   zero_rt_status status = ZERO_RT_OK;
-  if (numUnits > 0)
-    status = zero_rt_step_unshard(step, 0, nullptr);
   for (int32_t unit = 0; unit < numUnits && !status; ++unit) {
-    if (unit + 1 < numUnits)
-      status = zero_rt_step_unshard(step, unit + 1, nullptr);
+    status = zero_rt_step_unshard(step, unit, nullptr);
+    if (!status && unit + 1 < numUnits)
+      status = zero_rt_step_prefetch(step, unit + 1);
     if (!status)
       status = zero_rt_step_reshard(step, unit, nullptr);
   }
@@ -48,6 +47,8 @@ zero_rt_status Units::runBackward(
   zero_rt_status status = deliverOf(-1);
   for (int32_t unit = numUnits - 1; unit >= 0 && !status; --unit) {
     status = zero_rt_step_unshard(step, unit, nullptr);
+    if (!status && unit > 0)
+      status = zero_rt_step_prefetch(step, unit - 1);
     if (!status)
       status = deliverOf(unit);
     if (!status)

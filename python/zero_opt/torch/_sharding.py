@@ -10,6 +10,9 @@ when its forward pass runs again within a backward pass (activation checkpointin
 when the gradients of its inputs are there; they pass a function that is put before the
 unit. If no input needs a gradient, it ends with the backward pass of the model. None of
 this depends on which gradients a rank has, so all ranks make the same calls.
+
+While a unit is used, the next one is gathered: the one that followed it in the last forward
+pass, and backward the one before it. A wrong guess costs its bytes.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import Trained
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._device import Device
+from zero_opt.torch._order import UnitOrder
 from zero_opt.torch._units import Unit
 
 
@@ -147,6 +151,7 @@ class Sharding:
         self._delivery = delivery
         delivery.on_begin = _call_weakly(self._note_begin)
         delivery.on_end = _call_weakly(self.end_backward)
+        self._order = UnitOrder()
         self._handles: list[RemovableHandle] = []
         # Whether the model's state_dict() is called to be completed.
         self._is_collecting = False
@@ -211,6 +216,8 @@ class Sharding:
         elif unit.depth == 1:
             self.end_backward()  # an exception has ended that pass
             self._unshard(unit)
+            self._order.note(unit.number)
+            self._prefetch(self._order.next.get(unit.number))
         if not torch.is_grad_enabled():
             return None
         leaves, tree = _pytree.tree_flatten((args, kwargs))
@@ -269,6 +276,7 @@ class Sharding:
         # the unit twice, they arrive in another pass of the step. Passes are summed.
         self._delivery.begin(unit.has_ended)
         self._unshard(unit)
+        self._prefetch(self._order.previous.get(unit.number))
         unit.is_in_backward = True
 
     def _leave_backward(self, unit: ShardedUnit) -> None:
@@ -281,6 +289,7 @@ class Sharding:
 
     def _note_begin(self) -> None:
         """A backward pass of the step has begun."""
+        self._order.end_pass()
         for unit in self.units:
             unit.has_ended = False
 
@@ -326,6 +335,10 @@ class Sharding:
             ) from error
         unit.is_unsharded = True
         unit.attach(self._step, self._device)
+
+    def _prefetch(self, unit: int | None) -> None:
+        if unit is not None:
+            self._step.prefetch(unit)
 
     def _reshard(self, unit: ShardedUnit) -> None:
         unit.detach()

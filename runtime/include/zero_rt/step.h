@@ -222,17 +222,24 @@ zero_rt_status zero_rt_step_find_unit(zero_rt_step *step, const char *name,
 /// or each rank keeps all of it. Since version 16.
 zero_rt_status zero_rt_step_unit_of(zero_rt_step *step, int32_t parameter,
                                     int32_t *out_unit);
+/// Gathers the parameters of a unit ahead of `unshard`, which then finds them
+/// under way: the collective runs beside the caller's work. Collective, as
+/// `unshard`. Does nothing if the unit is gathered already, or if a unit in use
+/// has its memory. A unit that was gathered ahead and is not used gives way to
+/// what needs its memory or changes parameters. Since version 16. Errors:
+/// invalid_argument (no such unit), protocol (the step was measured).
+zero_rt_status zero_rt_step_prefetch(zero_rt_step *step, int32_t unit);
 /// Gathers the parameters of a unit. Later work on |stream| may read them
 /// (`parameter`), and so may work on other streams that the caller orders
 /// behind it. Their values are those after the last apply. Allowed between
 /// steps and in backward passes, and not between measure and apply.
 ///
-/// Collective: all ranks make the same sequence of calls of unshard and reshard
-/// among their other calls of the step. Two units can be unsharded at once if
-/// they are consecutive, in the order in which the step declares them: one that
-/// is in use, and the next one. Since version 16. Errors: invalid_argument (no
-/// such unit), protocol (the unit is unsharded; another unsharded unit uses its
-/// memory; the step was measured).
+/// Collective: all ranks make the same sequence of calls of prefetch, unshard
+/// and reshard among their other calls of the step. Two units can be unsharded
+/// at once if they are consecutive, in the order in which the step declares
+/// them: one that is in use, and the next one. Since version 16. Errors:
+/// invalid_argument (no such unit), protocol (the unit is unsharded; another
+/// unsharded unit uses its memory; the step was measured).
 zero_rt_status zero_rt_step_unshard(zero_rt_step *step, int32_t unit,
                                     zero_rt_stream *stream);
 /// Ends the views of the parameters of a unit. Earlier work on |stream| is the

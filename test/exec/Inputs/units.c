@@ -70,10 +70,10 @@ static void train(zero_rt_step *step, int rank) {
   const void *places[kUnits];
   double rate = 1;
   for (int s = 0; s < 3; ++s) {
-    CHECK(zero_rt_step_unshard(step, 0, NULL));
     for (int u = 0; u < kUnits; ++u) {
+      CHECK(zero_rt_step_unshard(step, u, NULL));
       if (u + 1 < kUnits)
-        CHECK(zero_rt_step_unshard(step, u + 1, NULL));
+        CHECK(zero_rt_step_prefetch(step, u + 1));
       places[u] = look(step, u, 1.5f * s);
       CHECK(zero_rt_step_reshard(step, u, NULL));
     }
@@ -81,6 +81,8 @@ static void train(zero_rt_step *step, int rank) {
     CHECK(gradient(step, rank, kUnits));
     for (int u = kUnits - 1; u >= 0; --u) {
       CHECK(zero_rt_step_unshard(step, u, NULL));
+      if (u > 0)
+        CHECK(zero_rt_step_prefetch(step, u - 1));
       /* What a forward pass has saved is a view of the same memory. */
       if (look(step, u, 1.5f * s) != places[u])
         exit(1);
@@ -93,6 +95,50 @@ static void train(zero_rt_step *step, int rank) {
   }
   if (rank == 0)
     printf("3 steps\n");
+}
+
+/* What was gathered ahead is not there before unshard, gives way, and is never
+ * older than the last change of the parameters. */
+static void guess(zero_rt_step *step, int rank) {
+  zero_rt_tensor view = {.struct_size = sizeof(view)};
+  float values[kElements];
+  zero_rt_tensor tensor = tensorOf(values);
+  double rate = 1;
+  REPORT(zero_rt_step_prefetch(step, 7));
+  REPORT(zero_rt_step_prefetch(step, 0));
+  REPORT(zero_rt_step_prefetch(step, 0));
+  REPORT(zero_rt_step_parameter(step, 0, &view));
+  REPORT(zero_rt_step_reshard(step, 0, NULL));
+  /* Unit 2 has the memory of unit 0. */
+  CHECK(zero_rt_step_unshard(step, 2, NULL));
+  REPORT(zero_rt_step_prefetch(step, 0));
+  look(step, 2, 0);
+  CHECK(zero_rt_step_reshard(step, 2, NULL));
+  CHECK(zero_rt_step_prefetch(step, 0));
+  CHECK(zero_rt_step_unshard(step, 0, NULL));
+  look(step, 0, 0);
+  CHECK(zero_rt_step_reshard(step, 0, NULL));
+
+  CHECK(zero_rt_step_prefetch(step, 1));
+  for (int e = 0; e < kElements; ++e)
+    values[e] = 10.0f * 1 + e + 1.5f;
+  CHECK(zero_rt_step_bind_parameter(step, 1, &tensor));
+  CHECK(zero_rt_step_unshard(step, 1, NULL));
+  look(step, 1, -1.5f);
+  CHECK(zero_rt_step_reshard(step, 1, NULL));
+
+  CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+  for (int p = 0; p <= kUnits; ++p)
+    CHECK(gradient(step, rank, p));
+  CHECK(zero_rt_step_prefetch(step, 1));
+  CHECK(zero_rt_step_measure(step, &rate, 1, NULL));
+  REPORT(zero_rt_step_prefetch(step, 0));
+  CHECK(zero_rt_step_apply(step, &rate, 1, NULL));
+  CHECK(zero_rt_step_unshard(step, 1, NULL));
+  look(step, 1, 0);
+  CHECK(zero_rt_step_reshard(step, 1, NULL));
+  if (rank == 0)
+    printf("never stale\n");
 }
 
 static void misuse(zero_rt_step *step, int rank) {
@@ -179,6 +225,8 @@ static void *runRank(void *argument) {
   }
   if (is("train"))
     train(step, rank);
+  else if (is("guess"))
+    guess(step, rank);
   else if (is("misuse"))
     misuse(step, rank);
   else if (is("poison"))

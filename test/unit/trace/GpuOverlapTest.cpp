@@ -11,6 +11,7 @@
 
 #include "CallerDriver.h"
 #include "GpuRank.h"
+#include "zero_rt/step.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -30,6 +31,7 @@ protected:
     options.stage = stage;
     options.offload = offload;
     options.bucketBytes = 1; // one for each parameter
+    library.hasUnits = stage == 3;
     GpuTest::open(options);
     ASSERT_EQ(zero_rt_local_group_create(1, &group), ZERO_RT_OK);
     rank = std::make_unique<GpuRank>(library, group, 0);
@@ -229,6 +231,91 @@ TEST_F(GpuOverlap, GradientsAreCopiedWhileTheProcessorUpdates) {
   EXPECT_EQ(updates, 4);
   fake::holdStream(-1);
   EXPECT_TRUE(fake::takeErrors().empty());
+}
+
+/// Units fc1 and fc2, which the caller uses on a stream of its own.
+class GpuUnits : public GpuOverlap {
+protected:
+  void SetUp() override {
+    GpuOverlap::SetUp();
+    if (IsSkipped())
+      return;
+    open(/*stage=*/3);
+    cuCtxPushCurrent_v2(fake::contextOf(0));
+    ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
+    rank->check(rank->calls().find_unit(rank->step, "fc1", &fc1));
+    rank->check(rank->calls().find_unit(rank->step, "fc2", &fc2));
+    runStep();
+    unshard(fc2);
+    collective = findLane(Together);
+    rank->check(zero_rt_step_reshard(rank->step, fc2, stream));
+  }
+  void TearDown() override {
+    fake::holdStream(-1);
+    if (stream) {
+      EXPECT_EQ(cuStreamSynchronize(stream), 0);
+      EXPECT_EQ(cuStreamDestroy_v2(stream), 0);
+      cuCtxPopCurrent_v2(nullptr);
+    }
+    GpuOverlap::TearDown();
+  }
+  void unshard(int32_t unit) {
+    rank->check(zero_rt_step_unshard(rank->step, unit, stream));
+  }
+  bool isQueued() {
+    return llvm::any_of(fake::takeCalls(), [&](const fake::Call &call) {
+      return call.stream == collective && call.function == "cuMemcpyAsync";
+    });
+  }
+  /// Runs the backward pass of fc2, whose gradients are reduced while that of
+  /// fc1 runs. Whether fc1 can be used meanwhile.
+  bool useNextWhileReducing(bool ahead) {
+    zero_rt_tensor bias = rank->makeTensor(10, 1);
+    zero_rt_tensor weight = rank->makeTensor(640, 1);
+    rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_UNKNOWN));
+    unshard(fc2);
+    if (ahead)
+      rank->check(zero_rt_step_prefetch(rank->step, fc1));
+    EXPECT_EQ(cuStreamSynchronize(stream), 0);
+    rank->check(rank->calls().gradient(rank->step, rank->find("fc2.bias"),
+                                       &bias, stream, nullptr));
+    rank->check(rank->calls().gradient(rank->step, rank->find("fc2.weight"),
+                                       &weight, stream, nullptr));
+    fake::holdStream(collective);
+    rank->check(zero_rt_step_reshard(rank->step, fc2, stream));
+    unshard(fc1);
+    return hasPassed(stream);
+  }
+
+  zero_rt_stream *stream = nullptr;
+  int64_t collective = 0;
+  int32_t fc1 = -1, fc2 = -1;
+};
+
+TEST_F(GpuUnits, TheNextUnitIsGatheredWhileTheCallerUsesOne) {
+  unshard(fc1);
+  EXPECT_TRUE(hasPassed(stream));
+  fake::holdStream(collective);
+  fake::takeCalls();
+  rank->check(zero_rt_step_prefetch(rank->step, fc2));
+  EXPECT_TRUE(isQueued());
+  EXPECT_TRUE(hasPassed(stream));
+  rank->check(zero_rt_step_reshard(rank->step, fc1, stream));
+  fake::takeCalls();
+  unshard(fc2);
+  EXPECT_FALSE(isQueued()); // it was
+  EXPECT_FALSE(hasPassed(stream));
+  fake::holdStream(-1);
+  EXPECT_TRUE(hasPassed(stream));
+}
+
+// Collectives have one order, so a unit that is gathered behind a reduction
+// waits for it.
+TEST_F(GpuUnits, AUnitGatheredAheadDoesNotWaitForAReduction) {
+  EXPECT_TRUE(useNextWhileReducing(/*ahead=*/true));
+}
+TEST_F(GpuUnits, AUnitGatheredInTimeWaitsForAReduction) {
+  EXPECT_FALSE(useNextWhileReducing(/*ahead=*/false));
 }
 
 // The scalars of the next step do not get to the processor before it is there,

@@ -58,6 +58,9 @@ std::string StepLibrary::open(const LowerOptions &options,
          "\nzero.activation @hidden : tensor<?x6xf32> over dp from 0 to 1");
   if (hasActivation)
     text.replace(text.find("\"dp\" = 4"), 8, "\"dp\" = 2");
+  append("@fc2.bias : 10xbf16 optional", hasUnits,
+         "\nzero.unit @fc1 [@fc1.weight, @fc1.bias]"
+         "\nzero.unit @fc2 [@fc2.weight, @fc2.bias]");
   append("prescaled(accumulation : -1)", isReplicated, " replicated [tp]");
   for (size_t word = text.find("bf16"); isF32 && word != std::string::npos;
        word = text.find("bf16"))

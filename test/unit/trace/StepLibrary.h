@@ -42,6 +42,8 @@ public:
   bool isReplicated = false;
   /// Whether rank 0 of two sends @hidden, ?x6xf32, to rank 1.
   bool hasActivation = false;
+  /// Whether the parameters of each layer are a unit.
+  bool hasUnits = false;
   /// Inputs of apply beside the learning rate, which are results as well.
   int numEchoes = 0;
   /// The type in which gradients travel, such as "bf16"; or that of their sum.
