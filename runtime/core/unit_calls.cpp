@@ -66,11 +66,20 @@ static zero_rt_status runReshard(Step &step, int64_t unit,
   return runUnit(step, unit, ZERO_RT_EVENT_RESHARD, caller, state.waits, call);
 }
 
-/// Gives up the memory of |unit|, which was gathered ahead and not used.
+/// Gives up the memory of |unit|, which was gathered ahead and not used. For
+/// the handler it is as if a stream of the caller had waited for the gather.
 static zero_rt_status giveUp(Step &step, int64_t unit, const char *call) {
-  Signal passed = nullptr; // the caller's streams have not read it
+  const std::vector<int64_t> &waits = step.units[size_t(unit)].waits;
+  Signal behind = nullptr;
+  if (!waits.empty()) {
+    int64_t stream = step.library->stream_events[waits.back()].stream;
+    for (int64_t event : waits)
+      ZERO_RT_TRY(step.wait(event, Stream(stream)));
+    ZERO_RT_TRY(step.on(int32_t(stream), call,
+                        [&] { return step.device().record(&behind); }));
+  }
   return runReshard(step, unit,
-                    {CallerStream::Delivery::Earlier, nullptr, &passed}, call);
+                    {CallerStream::Delivery::Earlier, nullptr, &behind}, call);
 }
 
 zero_rt_status zero_rt::requireSharded(Step &step, const char *call) {

@@ -318,6 +318,32 @@ TEST_F(GpuUnits, AUnitGatheredInTimeWaitsForAReduction) {
   EXPECT_FALSE(useNextWhileReducing(/*ahead=*/false));
 }
 
+// It is gathered anew when it is used.
+TEST_F(GpuUnits, AUnitThatIsNotUsedIsNotOlderThanTheStep) {
+  auto train = [&](bool ahead) {
+    unshard(fc1);
+    rank->check(zero_rt_step_reshard(rank->step, fc1, stream));
+    if (ahead) {
+      rank->check(zero_rt_step_prefetch(rank->step, fc1));
+      rank->check(zero_rt_step_prefetch(rank->step, fc2));
+    }
+    runStep();
+    rank->getResults();
+    unshard(fc1);
+    std::vector<uint16_t> weight = rank->getParameter("fc1.weight");
+    rank->check(zero_rt_step_reshard(rank->step, fc1, stream));
+    return weight;
+  };
+  std::vector<uint16_t> first = train(/*ahead=*/true);
+  rank.reset();
+  rank = std::make_unique<GpuRank>(library, group, 0);
+  ASSERT_EQ(rank->create(), ZERO_RT_OK) << zero_rt_message();
+  runStep(); // as SetUp
+  std::vector<uint16_t> again = train(/*ahead=*/false);
+  EXPECT_EQ(first, again);
+  EXPECT_NE(again, train(/*ahead=*/false));
+}
+
 // The scalars of the next step do not get to the processor before it is there,
 // however late that is.
 TEST_F(GpuOverlap, TheProcessorSeesTheScalarsOfItsStep) {
