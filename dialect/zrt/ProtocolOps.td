@@ -110,7 +110,9 @@ def Zrt_UnitTableOp : Zrt_UserOp<"unit_table"> {
     A unit is sharded, or it is unsharded. Between steps it is sharded. The event `unshard` of
     the unit runs its first handler. From then on the `unsharded` buffers of its buckets hold
     whole parameters, and the caller reads them. The event `reshard` runs the second handler,
-    when the caller has read them.
+    when the caller has read them. A caller may have the first handler run ahead. Its waits on
+    the stream `caller` are then made when the unit is used; if it is not used, the second
+    handler runs as if the caller had used it.
 
     The runtime refuses `unshard` of a unit that is unsharded, or whose memory another
     unsharded unit uses; `reshard` of a unit that is sharded; and `apply`, `measure` and
