@@ -86,7 +86,8 @@ def test_parameters() -> None:
         [model.weight * 2],
     )
     refuse(
-        "parameter 'w' is on the meta device; give the model memory with "
+        "parameter 'w' is on the meta device; give the optimizer the values of the "
+        "model, such as weights='model.safetensors', or give the model memory with "
         "to_empty(device=...)",
         [("w", nn.Parameter(torch.ones(1, device="meta")))],
     )

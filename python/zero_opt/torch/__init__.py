@@ -6,6 +6,7 @@ import zero_opt.torch as zo
 optimizer = zo.AdamW(model, lr=3e-4, weight_decay=0.1, max_norm=1.0, zero=2)
 """
 
+from zero_opt.torch._weights import empty_parameters
 from zero_opt.torch.optimizers import SGD, Adam, AdamW, Lion
 
-__all__ = ["SGD", "Adam", "AdamW", "Lion"]
+__all__ = ["SGD", "Adam", "AdamW", "Lion", "empty_parameters"]

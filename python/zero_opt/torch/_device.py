@@ -107,15 +107,15 @@ class Device:
         return torch.frombuffer(buffer, dtype=like.dtype).view(like.shape)
 
 
-def find_device(named: Iterable[tuple[str, torch.Tensor]]) -> Device:
+def find_device(named: Iterable[tuple[str, torch.device]]) -> Device:
     """The device of parameters that all have one of a supported kind."""
     first: tuple[str, torch.device] | None = None
-    for name, parameter in named:
+    for name, device in named:
         if first is None:
-            first = name, parameter.device
-        elif parameter.device != first[1]:
+            first = name, device
+        elif device != first[1]:
             raise ZeroOptError(
-                f"parameter '{name}' is on {parameter.device}, and '{first[0]}' is on "
+                f"parameter '{name}' is on {device}, and '{first[0]}' is on "
                 f"{first[1]}; move the model to one device before the optimizer is created"
             )
     assert first is not None  # an optimizer without parameters was refused

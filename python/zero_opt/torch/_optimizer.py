@@ -34,6 +34,7 @@ from zero_opt.torch._sharding import Sharding
 from zero_opt.torch._state import State
 from zero_opt.torch._state_dicts import StateDicts
 from zero_opt.torch._units import Unit, Units, check_units, find_units
+from zero_opt.torch._weights import Values, Weights
 
 
 def _release(
@@ -63,6 +64,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         timeout: float = 1800.0,
         model: nn.Module | None = None,
         units: Units = None,
+        weights: Weights = None,
+        device: Any = None,
         **others: Any,
     ) -> None:
         check_unknown(type(self).__name__, others)
@@ -74,6 +77,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         groups = list_groups(params)
         check_arguments(type(self).__name__, groups, max_norm, zero, loss_scale, offload)
         check_units(units, zero, model)
+        values = Values(weights, device, groups, model)
         self._is_complete = False
         super().__init__(
             [{"params": [p for _, p in g.params], **g.options} for g in groups],
@@ -96,7 +100,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         found: list[Unit] = []
         if units is not None and model is not None:
             found = find_units(units, model, (parameter for _, _, parameter in named))
-        self._device = find_device((name, parameter) for _, name, parameter in named)
+        self._device = find_device((n, values.find_device(p)) for _, n, p in named)
         self._trained_groups = sorted({number for number, _, _ in named})
         description = describe_step(
             self.recipe,
@@ -111,6 +115,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             self._device.target,
         )
         library = _ranks.compile_together(description, ranks)
+        values.open(ranks)
         self._device.make_room()
         self._step = _ranks.open_step(
             library,
@@ -125,7 +130,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 f"the compiled step has the inputs {self._step.inputs}, which this package "
                 "does not know; build package and compiler from one version"
             )
-        self._place(named, model, found, ranks, offload)
+        self._place(named, model, found, values, offload)
         self._delivery.needs_scale = loss_scale is not None
         self._delivery.takes_one_pass = one_backward
 
@@ -134,15 +139,13 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         named: list[tuple[int, str, torch.Tensor]],
         model: nn.Module | None,
         units: list[Unit],
-        ranks: _ranks.Ranks,
+        values: Values,
         offload: bool,
     ) -> None:
         """Moves the parameters to the step's memory, with rank 0's values. Buffers get
         them, too, as with DistributedDataParallel."""
-        ranks.broadcast_tensors(p for _, _, p in named)
-        ranks.broadcast_tensors(p for _, p in self._frozen)
-        if model is not None:
-            ranks.broadcast_tensors(model.buffers())
+        trained = [parameter for _, _, parameter in named]
+        values.share(trained, [p for _, p in self._frozen], model, self._ranks)
         self._device.synchronize()
         own = weakref.ref(self)
 
@@ -161,6 +164,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         for slot in list_slots(model) if model is not None else []:
             places.setdefault(id(slot.get()), []).append(slot)
         for _, name, parameter in named:
+            values.fill(parameter, self._ranks)
             self._aliases.add(name, parameter, places.get(id(parameter), []))
         self._sharding = Sharding(self._step, self._device, self._delivery)
         self._model = None if model is None else weakref.ref(model)

@@ -129,9 +129,9 @@ def check_parameter(name: str, parameter: torch.Tensor, has_loss_scale: bool) ->
         remedy = "is a DTensor, such as FSDP2 makes; pass the model before it is sharded"
     elif parameter.layout != torch.strided:
         remedy = f"has layout {parameter.layout}, expected a dense tensor"
-    elif parameter.device.type == "meta":
-        remedy = "is on the meta device; give the model memory with to_empty(device=...)"
-    elif not (parameter.is_cpu or (parameter.is_cuda and torch.version.cuda)):
+    elif not (
+        parameter.is_cpu or parameter.is_meta or (parameter.is_cuda and torch.version.cuda)
+    ):
         remedy = f"is on {parameter.device}; move it to the CPU or to a GPU of CUDA"
     elif parameter.dtype not in DTYPES:
         remedy = f"has dtype {parameter.dtype}; convert it to bfloat16 or float32"

@@ -12,6 +12,10 @@ zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state ove
     ranks, 2 divides the summed gradients, too, and 3 the parameters of units, too.
 units: of stage 3, the classes of the model's layers, or the layers themselves. Each is a
     unit, whose parameters are gathered for its forward and for its backward pass.
+weights: of a model on the meta device, the values of its parameters: a safetensors file,
+    an index or a folder of such files, or a function from a name to a tensor. Rank 0 reads
+    one parameter at a time, so no rank has the whole model.
+device: of such a model, where it goes.
 offload: master weights and state are in the memory of the host, which updates them. The
     bits are the same. A GPU then has the parameters and the summed gradients only.
 process_group: the ranks that step together; None is torch's default group.
