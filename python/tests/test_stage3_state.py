@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import pathlib
 from typing import Any
@@ -15,7 +16,9 @@ from test_state import is_equal
 from training import get_rank
 from units import Deep, Training, make_deep, make_optimizer, run_steps
 
+import zero_opt.errors as zo_errors
 import zero_opt.torch as zo
+from zero_opt.torch._checkpoint import merge
 
 DTYPES = [torch.float32, torch.bfloat16]
 
@@ -64,6 +67,11 @@ def continue_from(dtype: torch.dtype, zero: int, folder: str, way: str) -> Any:
     train_more(dtype, model, optimizer, range(1))  # there is other state to be replaced
     if way == "files":
         assert optimizer.load_checkpoint(f"{folder}/files") == 3
+    elif way == "model":
+        optimizer.load_model({} if get_rank() else whole)
+        files = [torch.load(f"{folder}/{r}.pt", weights_only=False) for r in range(2)]
+        states = [torch.load(io.BytesIO(f[0]), weights_only=False) for f in files]
+        optimizer.load_state_dict(merge(states))
     else:
         for name, parameter in model.named_parameters():
             if not name.startswith("layers."):
@@ -85,6 +93,47 @@ def test_continues(workers: Workers, tmp_path: pathlib.Path, dtype: torch.dtype)
     for way in ("dict", "files", "dcp"):
         found = workers.run(continue_from, dtype, 3, str(tmp_path), way)
         assert is_equal(found, expected), way
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("saved, loaded", [(2, 3), (3, 2), (3, 3)])
+def test_a_model_and_the_state_of_all_ranks(
+    workers: Workers, tmp_path: pathlib.Path, dtype: torch.dtype, saved: int, loaded: int
+) -> None:
+    """The way of Trainer and Accelerate."""
+    folder = str(tmp_path)
+    expected = workers.run(save_all, dtype, saved, folder)
+    assert is_equal(workers.run(continue_from, dtype, loaded, folder, "model"), expected)
+
+
+def load_other_values(zero: int, trains: bool) -> list[bool]:
+    """Whether load_model gives the values of a dict, and state stays."""
+    model, optimizer = start(torch.bfloat16, zero)
+    train_more(torch.bfloat16, model, optimizer, range(trains))
+    state = copy.deepcopy(optimizer.consolidate_state_dict())
+    values = {
+        name: tensor * 2 if tensor.is_floating_point() else tensor
+        for name, tensor in read(model, optimizer, zero).items()
+    }
+    optimizer.load_model(values)
+    found = read(model, optimizer, zero)
+    is_kept = is_equal(optimizer.consolidate_state_dict(), state)
+    messages = []
+    first = next(name for name, _ in model.named_parameters())
+    for wrong in ({}, {**values, first: torch.ones(1)}):
+        try:
+            optimizer.load_model(wrong)
+        except zo_errors.ZeroOptError as error:
+            messages.append(str(error))
+    is_lost = not is_equal(read(model, optimizer, zero), found)
+    optimizer.close()
+    return [is_equal(found, values), is_kept, not is_lost, len(messages) == 2]
+
+
+@pytest.mark.parametrize("trains", [0, 2])
+@pytest.mark.parametrize("zero", [1, 3])
+def test_load_model(workers: Workers, zero: int, trains: int) -> None:
+    assert workers.run(load_other_values, zero, trains) == [[True] * 4] * 2
 
 
 def load_files(dtype: torch.dtype, zero: int, folder: str) -> dict[str, torch.Tensor]:

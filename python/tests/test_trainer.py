@@ -17,6 +17,7 @@ pytest.importorskip("accelerate")
 
 from hugging_face import launched, make_gpt, make_rows  # noqa: E402
 from test_state import is_equal  # noqa: E402
+from transformers.models.gpt2.modeling_gpt2 import GPT2Block  # noqa: E402
 
 import zero_opt.torch as zo  # noqa: E402
 from zero_opt import ZeroOptError  # noqa: E402
@@ -57,6 +58,14 @@ def make_arguments(folder: str, **options: Any) -> Any:
     return transformers.TrainingArguments(folder, **(defaults | options))
 
 
+def read_parameters(trainer: Any) -> dict[str, torch.Tensor]:
+    """At stage 3 on rank 0 only."""
+    optimizer = getattr(trainer.optimizer, "optimizer", None)
+    if isinstance(trainer, Trainer) and optimizer.is_sharded:
+        return optimizer.consolidate_model()
+    return {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
+
+
 def finish(trainer: Any, resume: str | None = None) -> Run:
     trainer.train(resume_from_checkpoint=resume)
     wrapped = trainer.model_wrapped
@@ -67,9 +76,13 @@ def finish(trainer: Any, resume: str | None = None) -> Run:
         [float(entry["grad_norm"]) for entry in logged],
         [entry["learning_rate"] for entry in logged],
         [e["eval_loss"] for e in trainer.state.log_history if "eval_loss" in e],
-        {n: p.detach().clone() for n, p in trainer.model.named_parameters()},
+        read_parameters(trainer),
         trainer.lr_scheduler.last_epoch,
     )
+
+
+def choose(zero: int) -> dict[str, Any]:
+    return {"zero": zero, "units": [GPT2Block] if zero == 3 else None}
 
 
 def train(folder: str, **options: Any) -> Run:
@@ -133,7 +146,7 @@ def resume(folder: str, zero: int, dtype: torch.dtype) -> list[Run]:
             trainer = Trainer(
                 model,
                 arguments,
-                zero=zero,
+                **choose(zero),
                 train_dataset=make_rows(96),
                 eval_dataset=make_rows(8),
             )
@@ -157,16 +170,25 @@ def test_resumes(tmp_path: pathlib.Path, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize(
-    "zero, dtype", [(0, torch.float32), (1, torch.bfloat16), (2, torch.float32)], ids=str
+    "zero, dtype",
+    [
+        (0, torch.float32),
+        (1, torch.bfloat16),
+        (2, torch.float32),
+        (3, torch.float32),
+        (3, torch.bfloat16),
+    ],
+    ids=str,
 )
 def test_resumes_on_two_ranks(
     workers: Workers, tmp_path: pathlib.Path, zero: int, dtype: torch.dtype
 ) -> None:
-    for runs in workers.run(resume, str(tmp_path), zero, dtype):
+    ranks = workers.run(resume, str(tmp_path), zero, dtype)
+    for runs in ranks:
         check_resumed(*runs)
     checkpoint = tmp_path / f"checkpoint-{STEPS}"
     saved = transformers.GPT2LMHeadModel.from_pretrained(checkpoint, dtype=dtype)
-    last = dict(runs[0].parameters)
+    last = dict(ranks[0][0].parameters)
     for name, parameter in saved.named_parameters():
         assert torch.equal(parameter, last[name])
     assert (checkpoint / "optimizer_rank1_of_2.pt").exists()
@@ -186,7 +208,7 @@ def read_whole_state(folder: str, zero: int, is_trained: bool) -> Any:
         trainer = Trainer(
             make_gpt(rank if is_trained else 9),
             make_arguments(folder, save_strategy="steps", save_steps=3, max_steps=3),
-            zero=zero,
+            **choose(zero),
             train_dataset=make_rows(96),
             callbacks=[reader],
         )
@@ -206,6 +228,47 @@ def test_resumes_on_other_ranks(workers: Workers, tmp_path: pathlib.Path) -> Non
     expected = workers.run(read_whole_state, two, 2, True)[0]
     assert is_equal(read_whole_state(two, 1, False), expected)
     assert is_equal(workers.run(read_whole_state, two, 0, False)[0], expected)
+    # And to stage 3 and back.
+    assert is_equal(workers.run(read_whole_state, two, 3, False)[0], expected)
+    three = str(tmp_path / "three")
+    assert is_equal(workers.run(read_whole_state, three, 3, True)[0], expected)
+    assert is_equal(workers.run(read_whole_state, three, 1, False)[0], expected)
+    assert is_equal(read_whole_state(three, 2, False), expected)
+
+
+def find_best(folder: str, zero: int) -> bool:
+    """Whether a training ends with the best model, and not with the last."""
+    with launched() as rank:
+        arguments = make_arguments(
+            folder,
+            save_strategy="steps",
+            save_steps=2,
+            eval_strategy="steps",
+            eval_steps=2,
+            load_best_model_at_end=True,
+            greater_is_better=True,  # the first one
+        )
+        rows = make_rows(96)
+        trainer = Trainer(
+            make_gpt(rank), arguments, **choose(zero), train_dataset=rows, eval_dataset=rows
+        )
+        run = finish(trainer)
+        assert max(run.evaluated) > run.evaluated[-1]
+        best = trainer.state.best_model_checkpoint
+        evaluated = trainer.evaluate()["eval_loss"]
+    saved = transformers.GPT2LMHeadModel.from_pretrained(best)
+    return evaluated == max(run.evaluated) and all(
+        torch.equal(parameter, run.parameters[name])
+        for name, parameter in saved.named_parameters()
+        if rank == 0 or zero != 3
+    )
+
+
+@pytest.mark.parametrize("zero", [2, 3])
+def test_ends_with_the_best_model(
+    workers: Workers, tmp_path: pathlib.Path, zero: int
+) -> None:
+    assert workers.run(find_best, str(tmp_path), zero) == [True, True]
 
 
 class Stop(transformers.TrainerCallback):
@@ -294,8 +357,8 @@ def test_refused(workers: Workers, tmp_path: pathlib.Path) -> None:
     start("the optimizer SGD reduces no", torch.optim.SGD(model.parameters()))
     start("the optimizer has max_norm None, and", zo.SGD(model))
     start("mixed precision is fp16, and", fp16=True)
-    with pytest.raises(ZeroOptError, match="slices only at stage 3; give zero=2"):
-        Trainer(model, zero=3)
+    with launched(), pytest.raises(ZeroOptError, match="stage 3 shards the parameters of"):
+        Trainer(model, make_arguments(folder), zero=3, train_dataset=rows).train()
     train(folder, save_strategy="steps", save_steps=3, save_only_model=True)
     start("has no state of the optimizer; resume", resume=f"{folder}/checkpoint-3")
     for message in workers.run_failing(resume_without_a_state, str(tmp_path / "two")):

@@ -73,6 +73,28 @@ def _make_empty(like: torch.Tensor) -> torch.Tensor:
     )
 
 
+def _find_place(tensor: torch.Tensor) -> tuple[str, int]:
+    """cpu and cpu:0 are one device, and `.to()` copies from one to the other."""
+    return tensor.device.type, tensor.device.index or 0
+
+
+def put_back(entry: Trained) -> bool:
+    """Whether the parameter of a unit, which is sharded, has no values, as the optimizer
+    left it. What only moved it is undone."""
+    parameter, view = entry.parameter, entry.view
+    if parameter.data_ptr() == entry.pointer:
+        return True
+    if (
+        parameter.dtype is not view.dtype
+        or parameter.shape != view.shape
+        or _find_place(parameter) != _find_place(view)
+        or not parameter.isnan().all()
+    ):
+        return False
+    parameter.data = view
+    return True
+
+
 class Aliases:
     """All trained parameters of one optimizer."""
 
@@ -96,8 +118,7 @@ class Aliases:
         values = parameter.detach().contiguous()
         if values.data_ptr() != parameter.data_ptr():
             self._device.synchronize()
-        dtype = DTYPES[parameter.dtype]
-        self._step.bind(number, dtype, values.numel(), values.data_ptr())
+        self._bind(number, values)
         unit = self._step.find_unit_of(number)
         view = self._make_view(number, values) if unit is None else _make_empty(values)
         parameter.data = view
@@ -110,6 +131,21 @@ class Aliases:
 
     def _make_view(self, number: int, like: torch.Tensor) -> torch.Tensor:
         return self._device.view(self._step.get_memory(number), like)
+
+    def write(
+        self, tensor: torch.Tensor, entry: Trained | None, values: torch.Tensor
+    ) -> None:
+        """Gives a tensor of the model |values|, on all ranks. |entry| is that of a
+        parameter that the step updates."""
+        if entry is None or entry.unit is None:
+            with torch.no_grad():
+                tensor.copy_(values)
+        else:
+            self._bind(entry.number, values)
+
+    def _bind(self, number: int, values: torch.Tensor) -> None:
+        dtype = DTYPES[values.dtype]
+        self._step.bind(number, dtype, values.numel(), values.data_ptr())
 
     def take_over(self) -> list[Trained]:
         """Between steps: what others have written becomes the state of the step. Returns
@@ -143,12 +179,12 @@ class Aliases:
         found = [slot.get() for slot in entry.slots]
         if any(p is not None and p is not entry.parameter for p in found):
             what = "was replaced"
-        elif entry.is_written() or not self._is_empty(entry):
-            what = "was written"
         elif entry.parameter.dtype is not entry.view.dtype:
             what = f"has dtype {entry.parameter.dtype}, and had {entry.view.dtype}"
-        elif entry.parameter.device != entry.view.device:
+        elif _find_place(entry.parameter) != _find_place(entry.view):
             what = f"is on {entry.parameter.device}, and was on {entry.view.device}"
+        elif not put_back(entry) or entry.is_written() or not self._is_empty(entry):
+            what = "was written"
         if what:
             raise ZeroOptError(
                 f"parameter '{entry.name}' of a unit {what}, and each rank has a slice of "

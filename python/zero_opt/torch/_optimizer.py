@@ -31,10 +31,11 @@ from zero_opt.torch._device import find_device
 from zero_opt.torch._files import FileCheckpoints, refuse_within_step
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 from zero_opt.torch._sharding import Sharding
+from zero_opt.torch._source import Weights
 from zero_opt.torch._state import State
 from zero_opt.torch._state_dicts import StateDicts
 from zero_opt.torch._units import Unit, Units, check_units, find_units
-from zero_opt.torch._weights import Values, Weights
+from zero_opt.torch._weights import Values
 
 
 def _release(
@@ -64,7 +65,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         timeout: float = 1800.0,
         model: nn.Module | None = None,
         units: Units = None,
-        weights: Weights = None,
+        weights: Weights | None = None,
         device: Any = None,
         **others: Any,
     ) -> None:
@@ -115,7 +116,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             self._device.target,
         )
         library = _ranks.compile_together(description, ranks)
-        values.open(ranks)
+        values.find_all(ranks)
         self._device.make_room()
         self._step = _ranks.open_step(
             library,
@@ -164,7 +165,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         for slot in list_slots(model) if model is not None else []:
             places.setdefault(id(slot.get()), []).append(slot)
         for _, name, parameter in named:
-            values.fill(parameter, self._ranks)
+            values.fill(parameter)
             self._aliases.add(name, parameter, places.get(id(parameter), []))
         self._sharding = Sharding(self._step, self._device, self._delivery)
         self._model = None if model is None else weakref.ref(model)

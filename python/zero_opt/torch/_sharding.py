@@ -28,7 +28,7 @@ from torch.utils.hooks import RemovableHandle
 
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch._aliases import Trained
+from zero_opt.torch._aliases import Trained, put_back
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._device import Device
 from zero_opt.torch._order import UnitOrder
@@ -79,7 +79,7 @@ class ShardedUnit:
                 device.view(step.get_memory(e.number), e.view) for e in self.entries
             ]
         for entry, view in zip(self.entries, self._views, strict=True):
-            if entry.parameter.data_ptr() != entry.pointer:
+            if not put_back(entry):
                 raise ZeroOptError(
                     f"parameter '{entry.name}' of unit '{self.name}' was moved or written, "
                     "and each rank has a slice of it only; change parameters of units "
@@ -345,21 +345,17 @@ class Sharding:
         unit.is_unsharded = False
         self._step.reshard(unit.number, self._device.stream)
 
-    def collect(
-        self, model: weakref.ref[nn.Module] | None, keeps: bool
-    ) -> dict[str, torch.Tensor]:
-        """The whole state_dict() of |model| on ranks where |keeps|. All ranks gather."""
-        found = None if model is None else model()
-        if found is None:
-            raise ZeroOptError(
-                "consolidate_model() is the state_dict() of the model that the optimizer "
-                "got, and it got none, or that is gone; call state_dict() of the model"
-            )
+    def list_state(self, model: nn.Module) -> dict[str, Any]:
+        """The state_dict() of |model|, in which parameters of units have no values."""
         self._is_collecting = True
         try:
-            state = found.state_dict(keep_vars=True) if keeps else {}
+            return model.state_dict(keep_vars=True)
         finally:
             self._is_collecting = False
+
+    def collect(self, model: nn.Module, keeps: bool) -> dict[str, torch.Tensor]:
+        """The whole state_dict() of |model| on ranks where |keeps|. All ranks gather."""
+        state = self.list_state(model) if keeps else {}
         sharded = {id(e.parameter) for unit in self.units for e in unit.entries}
         # By id, so that tied parameters stay tied.
         copies = {

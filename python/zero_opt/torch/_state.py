@@ -145,10 +145,13 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         self, trained: Trained, saved: dict[str, Any]
     ) -> Iterator[tuple[StateEntry, torch.Tensor]]:
         elements = trained.view.numel()
-        # Without the parameters of a unit, master weights would be those of others.
         roles = {*self._entries[trained.number]} - {PARAMETER}
         if trained.unit is not None:
-            roles = roles | {PARAMETER} if PARAMETER in saved else roles - {MASTER}
+            # Another stage saved no parameters of units: they are in the model.
+            if PARAMETER in saved:
+                roles |= {PARAMETER}
+            elif not self._has_rounded(trained, saved.get(MASTER)):
+                roles -= {MASTER}
         for role, entries in self._entries[trained.number].items():
             if role not in roles:
                 continue
@@ -174,6 +177,19 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
                         "consolidate_state_dict()"
                     )
                 yield entry, values
+
+    def _has_rounded(self, trained: Trained, master: Any) -> bool:
+        """Whether the parameter of a unit is |master|, rounded. No step compares them."""
+        found = _pieces.unprotect(master)
+        for entry in self._entries[trained.number][PARAMETER]:
+            values = torch.empty(entry.end - entry.begin, dtype=trained.view.dtype)
+            self._read(entry, values)
+            if not isinstance(found, torch.Tensor):
+                return False
+            saved = _pieces.find([found], entry.begin, entry.end)
+            if saved is None or not torch.equal(saved.to(values.dtype), values):
+                return False
+        return True
 
     def _collect_loss_scale(
         self, saved: dict[str, Any]

@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _checkpoint
 from zero_opt.torch._aliases import Aliases
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._ranks import Ranks
 from zero_opt.torch._sharding import Sharding
+from zero_opt.torch._source import Source, Wanted, Weights
 from zero_opt.torch._state import State
 
 
@@ -57,12 +59,44 @@ class StateDicts(torch.optim.Optimizer):
             self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
         )
 
+    @property
+    def is_sharded(self) -> bool:
+        """Whether this rank has a slice of some parameters, and not the whole."""
+        return any(entry.unit is not None for entry in self._aliases.trained)
+
     def consolidate_model(self) -> dict[str, torch.Tensor]:
         """The state_dict() of the model with the parameters of units whole, in the memory
         of the CPU, on rank 0; an empty dict on the others. All ranks make this call. The
         units are gathered one after the other."""
-        self._prepare_state("consolidate_model")
-        return self._sharding.collect(self._model, self._ranks.rank == 0)
+        model = self._find_model("consolidate_model", "state_dict")
+        return self._sharding.collect(model, self._ranks.rank == 0)
+
+    def _find_model(self, call: str, otherwise: str) -> nn.Module:
+        self._prepare_state(call)
+        model = None if self._model is None else self._model()
+        if model is None:
+            raise ZeroOptError(
+                f"{call}() is for the model that the optimizer got, and it got none, or "
+                f"that is gone; call {otherwise}() of the model"
+            )
+        return model
+
+    def load_model(self, weights: Weights) -> None:
+        """Gives the parameters and the buffers of the model other values: those of a file
+        or folder of safetensors, or of a dict such as consolidate_model() returned; only
+        rank 0 needs it. All ranks make this call. State stays, and master weights are the
+        parameters."""
+        model = self._find_model("load_model", "load_state_dict")
+        wanted: dict[int, Wanted] = {}
+        for name, tensor in self._sharding.list_state(model).items():
+            if isinstance(tensor, torch.Tensor):
+                wanted.setdefault(id(tensor), (tensor, []))[1].append(name)
+        source = Source(weights, self._ranks)
+        source.find(wanted.values())
+        entries = {id(entry.parameter): entry for entry in self._aliases.trained}
+        for key, (tensor, names) in wanted.items():
+            values = source.read((tensor, names), tensor.device)
+            self._aliases.write(tensor, entries.get(key), values)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads what state_dict() returned on the same rank of as many ranks, what

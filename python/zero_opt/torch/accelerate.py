@@ -47,14 +47,6 @@ def check_accelerator(accelerator: Accelerator) -> None:
         )
 
 
-def refuse_stage(stage: int) -> None:
-    if stage == 3:
-        raise ZeroOptError(
-            "checkpoints of Accelerate and Trainer have the state_dict() of the model, of "
-            "which a rank has slices only at stage 3; give zero=2, or train without them"
-        )
-
-
 def prepare_model(accelerator: Accelerator, model: nn.Module) -> nn.Module:
     """|model| with mixed precision and torch.compile as |accelerator| says, without
     DistributedDataParallel."""
@@ -79,6 +71,11 @@ class PreparedOptimizer(AcceleratedOptimizer):  # type: ignore[misc]
     @property
     def step_was_skipped(self) -> bool:
         return self.optimizer.step_was_skipped
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether ranks have slices of the model."""
+        return self.optimizer.is_sharded
 
     @property
     def grad_norm(self) -> float | None:
@@ -149,7 +146,6 @@ def prepare_optimizer(accelerator: Accelerator, optimizer: Any) -> PreparedOptim
             f"the optimizer {type(optimizer).__name__} reduces no gradients over the "
             "ranks; create one of zero_opt.torch"
         )
-    refuse_stage(optimizer.stage)
     prepared = PreparedOptimizer(optimizer)
     accelerator.prepare_optimizer(prepared)  # knows it by its mark
     return prepared
@@ -178,14 +174,25 @@ def prepare(
     accelerator.clip_grad_norm_ = _refuse_clipping
     accelerator.clip_grad_value_ = _refuse_clipping
     own = weakref.ref(prepared)
+    if prepared.is_sharded:
+
+        def get_state_dict(_: nn.Module, unwrap: bool = True) -> dict[str, torch.Tensor]:
+            """On rank 0. All ranks make this call."""
+            return optimizer.consolidate_model()
+
+        accelerator.get_state_dict = get_state_dict
 
     def save(_models: Any, _weights: Any, folder: str) -> None:
         if (optimizer := own()) is not None:
             optimizer.save_beside(folder)
 
-    def load(_models: Any, folder: str) -> None:
-        if (optimizer := own()) is not None:
-            optimizer.load_from(folder)
+    def load(models: list[nn.Module], folder: str) -> None:
+        if (optimizer := own()) is None:
+            return
+        optimizer.load_from(folder)
+        if optimizer.is_sharded:
+            models.remove(model)  # Accelerate loads those that are left
+            optimizer.optimizer.load_model(folder)
 
     accelerator.register_save_state_pre_hook(save)
     accelerator.register_load_state_pre_hook(load)

@@ -21,12 +21,12 @@ from torch import nn
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import optimizers
 from zero_opt.torch._optimizer import CompiledOptimizer
+from zero_opt.torch._units import Units
 from zero_opt.torch.accelerate import (
     PreparedOptimizer,
     check_accelerator,
     prepare_model,
     prepare_optimizer,
-    refuse_stage,
 )
 
 _OPTIMIZERS: dict[type, type[CompiledOptimizer]] = {
@@ -38,14 +38,16 @@ _IGNORED = ("foreach", "fused")
 
 
 class Trainer(transformers.Trainer):  # type: ignore[misc]
-    """zero: the stage of ZeRO; see zero_opt.torch.optimizers. The rest is as in
-    transformers.Trainer."""
+    """zero: the stage of ZeRO; units: of stage 3. See zero_opt.torch.optimizers. The rest
+    is as in transformers.Trainer."""
 
     optimizer: Any
 
-    def __init__(self, *args: Any, zero: int = 1, **kwargs: Any) -> None:
-        refuse_stage(zero)
+    def __init__(
+        self, *args: Any, zero: int = 1, units: Units = None, **kwargs: Any
+    ) -> None:
         self.zero = zero
+        self.units = units
         super().__init__(*args, **kwargs)
         check_accelerator(self.accelerator)
 
@@ -93,6 +95,7 @@ class Trainer(transformers.Trainer):  # type: ignore[misc]
             model=model,
             max_norm=self._max_norm,
             zero=self.zero,
+            units=self.units,
             timeout=float(self.args.ddp_timeout),
             **{key: value for key, value in options.items() if key not in _IGNORED},
         )
@@ -113,6 +116,38 @@ class Trainer(transformers.Trainer):  # type: ignore[misc]
         # The norm is that of a step on which a GPU still works, so it is not always read.
         norm = self.optimizer.grad_norm if self.control.should_log else None
         super()._maybe_log_save_evaluate(tr_loss, norm, *args, **kw)
+
+    def _find_sharded(self) -> CompiledOptimizer | None:
+        """The optimizer, if ranks have slices of the model."""
+        prepared = self.optimizer
+        is_sharded = isinstance(prepared, PreparedOptimizer) and prepared.is_sharded
+        return prepared.optimizer if is_sharded else None
+
+    def save_model(
+        self, output_dir: str | None = None, _internal_call: bool = False
+    ) -> None:
+        if (optimizer := self._find_sharded()) is None:
+            super().save_model(output_dir, _internal_call)
+            return
+        state = optimizer.consolidate_model()  # all ranks
+        if self.args.should_save:
+            self._save(output_dir, state_dict=state)
+        if self.args.push_to_hub and not _internal_call:
+            self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
+
+    def _load_from_checkpoint(
+        self, resume_from_checkpoint: str, model: nn.Module | None = None
+    ) -> None:
+        if (optimizer := self._find_sharded()) is None:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+        else:
+            optimizer.load_model(resume_from_checkpoint)
+
+    def _load_best_model(self) -> None:
+        if (optimizer := self._find_sharded()) is None:
+            super()._load_best_model()
+        else:
+            optimizer.load_model(self.state.best_model_checkpoint)
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
