@@ -38,6 +38,9 @@ struct ImportedConfig {
   bool isEachOptional = false;
   int64_t stage = 0;
   bool isOffloaded = false;
+  /// At stage 3 a parameter of so many elements or fewer is of no unit.
+  /// Nothing: 10 times the hidden size of the model.
+  std::optional<int64_t> mostPersistent;
   std::optional<int64_t> bucketBytes;
   std::optional<int64_t> accumulation; // backward passes in a step
   std::optional<int64_t> numRanks;     // where the batch sizes say it
@@ -93,6 +96,9 @@ private:
   const llvm::json::Object &root;
   std::vector<ConfigError> &errors;
 };
+
+inline constexpr llvm::StringLiteral kPersistenceKey =
+    "zero_optimization.stage3_param_persistence_threshold";
 
 /// Reads all keys for |numRanks| data-parallel ranks, if they are known, each
 /// of which is |numTensorRanks| ranks.

@@ -97,5 +97,7 @@ LogicalResult zero::readHuggingFace(const json::Object &config, StringRef file,
                "gemma3_text, mixtral or deepseek_v3; for any other model pass "
                "its safetensors file or a list of parameters")
                   .str();
+  if (model.isRight())
+    list.hiddenSize = model.getSize(type == "gpt2" ? "n_embd" : "hidden_size");
   return success(model.isRight());
 }

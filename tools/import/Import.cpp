@@ -153,6 +153,8 @@ LogicalResult zero::writeImportedStep(const ImportRequest &request,
       failed(adaptParameters(request, step.config, list, message)) ||
       (numTensorRanks > 1 &&
        failed(divideParameters(request, numTensorRanks, list, message))) ||
+      (step.config.stage == 3 &&
+       failed(assignUnits(step.config, numTensorRanks, list, message))) ||
       failed(writeListedStep(step.config.recipe, list, step.mesh, request.name,
                              text, code, message)))
     return failure();

@@ -69,6 +69,14 @@ mlir::LogicalResult divideParameters(const ImportRequest &request,
                                      int64_t numTensorRanks,
                                      ParameterList &list, std::string &message);
 
+/// Makes each layer of the model a unit of stage 3, by the names of parameters,
+/// unless the list has units. Layers are then in the order of their numbers.
+/// Small parameters are of no unit, as |config| says for a part on one of
+/// |numTensorRanks|.
+mlir::LogicalResult assignUnits(const ImportedConfig &config,
+                                int64_t numTensorRanks, ParameterList &list,
+                                std::string &message);
+
 } // namespace zero
 
 #endif // ZERO_TOOLS_IMPORT_IMPORT_H

@@ -116,7 +116,13 @@ void zero::lintDefaults(LintContext &context) {
                 "DeepSpeed #8068");
   std::string check = getBrainKey("check_grad_overflow");
   StringRef type = context.isBrain ? getBrainType() : "fp16";
-  if (context.isBrain && context.stage > 0 && !context.has(check))
+  if (context.isBrain && context.stage == 3)
+    context.add(Severity::warning, check,
+                "is not read at stage 3, where DeepSpeed applies a step with "
+                "an infinite gradient; an imported step obeys the key",
+                "write zero_optimization.stage 2 to skip such a step",
+                "DeepSpeed #6976");
+  else if (context.isBrain && context.stage > 0 && !context.has(check))
     context.add(Severity::warning, check,
                 "is left out: a step with an infinite gradient is skipped "
                 "since 2026-06, and was applied before",

@@ -35,17 +35,36 @@ static void readOffload(ConfigReader &reader) {
   reader.decide(key, "--offload=optimizer");
 }
 
+/// What stage 3 reads, and no other stage.
+static void readStage3(ConfigReader &reader) {
+  constexpr llvm::StringLiteral kDevice =
+      "zero_optimization.offload_param.device";
+  if (reader.getString(kDevice).value_or("none") != "none")
+    return reader.fail(kDevice, "expected none: offload of parameters is not "
+                                "supported yet; remove offload_param");
+  reader.decide(kDevice, "parameters stay on the device");
+  if (reader.isAuto(kPersistenceKey))
+    return reader.decide(kPersistenceKey,
+                         "parameters of at most 10 times the hidden size are "
+                         "of no unit");
+  // DeepSpeed takes a parameter of just as many elements for a small one, too.
+  int64_t most = reader.getCount(kPersistenceKey, 100'000, 0);
+  reader.config.mostPersistent = most;
+  reader.decide(kPersistenceKey, "parameters of at most " + Twine(most) +
+                                     " elements are of no unit");
+}
+
 void zero::readZero(ConfigReader &reader) {
   constexpr llvm::StringLiteral kStage = "zero_optimization.stage";
   ImportedConfig &config = reader.config;
   config.stage = reader.getInteger(kStage).value_or(0);
-  if (config.stage == 3)
-    return reader.fail(kStage, "expected 0, 1 or 2: stage 3, which shards "
-                               "parameters, is not supported yet; stage 2 has "
-                               "the same result");
   if (config.stage < 0 || config.stage > 3)
-    return reader.fail(kStage, "expected 0, 1 or 2");
-  reader.decide(kStage, "--stage=" + Twine(config.stage));
+    return reader.fail(kStage, "expected 0, 1, 2 or 3");
+  reader.decide(kStage,
+                "--stage=" + Twine(config.stage) +
+                    (config.stage == 3 ? ", and a unit for each layer" : ""));
+  if (config.stage == 3)
+    readStage3(reader);
   readOffload(reader);
   constexpr llvm::StringLiteral kUnused =
       "zero_optimization.ignore_unused_parameters";

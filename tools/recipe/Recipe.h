@@ -59,6 +59,7 @@ struct ParameterList {
   std::vector<ListedParameter> parameters;
   /// What the list says of hyperparameters, by parameter group.
   std::map<std::string, HyperValues> groups;
+  std::optional<int64_t> hiddenSize; // where the source says it
 };
 
 enum class Normalization { mean, sum, tokens };

@@ -31,6 +31,10 @@ CONTEXT = [
     ("optimizer.type", {"optimizer": {"type": "SGD"}}),
     ("zero_optimization.offload_optimizer", {"zero_optimization": {"stage": 1}}),
     ("zero_optimization.cpu_offload", {"zero_optimization": {"stage": 1}}),
+    ("zero_optimization.stage3_", {"zero_optimization": {"stage": 3}}),
+    ("zero_optimization.offload_param", {"zero_optimization": {"stage": 3}}),
+    ("zero_optimization.leaf_module", {"zero_optimization": {"stage": 3}}),
+    ("zero_optimization.sub_group_size", {"zero_optimization": {"stage": 3}}),
     ("scheduler.type", {}),
     ("scheduler.params.total", "WarmupDecayLR"),
     ("scheduler.params.warmup_min_ratio", "WarmupCosineLR"),
@@ -48,6 +52,7 @@ SAME = {
     "prescale_gradients",
     "gradient_predivide_factor",
     "tensor_parallel.autotp_size",
+    "zero_optimization.offload_param.device",
 }
 
 
@@ -95,7 +100,8 @@ def make(path, value=None, isNull=False):
 class Importer:
     def __init__(self, tool, folder):
         self.tool, self.folder = tool, pathlib.Path(folder)
-        model = [{"name": "w", "shape": [3]}]
+        # A layer with a parameter above the threshold of stage 3, and one below it.
+        model = [{"name": "h.0.w", "shape": [300, 400]}, {"name": "h.0.b", "shape": [20000]}]
         (self.folder / "model.json").write_text(json.dumps(model))
 
     mesh = "dp=2"

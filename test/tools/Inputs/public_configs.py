@@ -6,7 +6,7 @@ offload of the configuration, and the results are equal.
 
 usage: public_configs.py BIN [--break]
 
---break runs them at stage 3, which is refused. They are written anew: what counts are the
+--break runs them at stage 4, which is refused. They are written anew: what counts are the
 keys that a project has, and their values."""
 
 import json
@@ -17,6 +17,7 @@ import tempfile
 
 from config_parts import zero
 from configs_of_engines import ENGINES
+from configs_of_stage3 import STAGE3
 from configs_of_trainers import TRAINERS
 
 MODEL = {
@@ -28,7 +29,7 @@ MODEL = {
     "vocab_size": 17,
 }
 
-PROJECTS = TRAINERS + ENGINES
+PROJECTS = TRAINERS + ENGINES + STAGE3
 
 
 def run(folder, *command):
@@ -79,7 +80,7 @@ def main(tools, *more):
     with tempfile.TemporaryDirectory() as folder:
         for source, config, flags in PROJECTS:
             if "--break" in more:
-                config = config | zero(3)
+                config = config | zero(4)
             try:
                 done = check(pathlib.Path(folder), tools, config, flags)
                 print(f"{source}: {done}")
