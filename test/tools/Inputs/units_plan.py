@@ -37,16 +37,16 @@ def plan_of(binaries, ranks):
         return json.loads((pathlib.Path(folder) / "train.plan.json").read_text())
 
 
-def main():
-    binaries, ranks = sys.argv[1], int(sys.argv[2])
-    plan = plan_of(binaries, ranks)
-    whole = BLOCKS * UNIT + REST
+def compare(plan, ranks, units, unit, rest):
+    """Prints |plan|, and the numbers that differ from those of |units| units of |unit|
+    elements and of |rest| in no unit. Returns how many differ."""
+    whole = units * unit + rest
     planned = plan["bytes_per_rank"]["several_backwards"]["device"]
     expected = {
         # Slices of units, two units unsharded, and what is of no unit.
-        "parameter": BF16 * (BLOCKS * UNIT / ranks + 2 * UNIT + REST),
+        "parameter": BF16 * (units * unit / ranks + 2 * unit + rest),
         # Two units whose gradients arrive, and those of no unit.
-        "gradient": BF16 * (2 * UNIT + REST),
+        "gradient": BF16 * (2 * unit + rest),
         "accumulator": F32 * whole / ranks,
         "state": 3 * F32 * whole / ranks,
     }
@@ -61,9 +61,9 @@ def main():
               traffic["apply"]["scalar_all_reduces"], traffic["apply"]["all_gathers"])
     print("gathers of units, reductions, scalar all-reduces, gathers at apply:", *counts)
     sent = {
-        "unshard_all": BF16 * BLOCKS * UNIT,
+        "unshard_all": BF16 * units * unit,
         "first_backward": BF16 * whole,
-        "apply": BF16 * REST,
+        "apply": BF16 * rest,
     }
     for when, bytes_ in sent.items():
         least = bytes_ * (ranks - 1) / ranks  # of a ring
@@ -71,6 +71,12 @@ def main():
         isRight = -1e-6 <= pads < MOST_PADS
         wrong += not isRight
         print(f"{when:15} {traffic[when]['bytes_sent']:12} sent{'' if isRight else f'  WRONG: expected {math.ceil(least)}'}")
+    return wrong
+
+
+def main():
+    binaries, ranks = sys.argv[1], int(sys.argv[2])
+    wrong = compare(plan_of(binaries, ranks), ranks, BLOCKS, UNIT, REST)
     sys.exit(1 if wrong else 0)
 
 
