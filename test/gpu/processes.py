@@ -7,14 +7,18 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import types
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Iterator, Mapping, Sequence
 
-# Process groups that are running.
+# Process groups that are running, and threads that are about to start one.
 _running: set[int] = set()
+_starting: set[int] = set()
+# Set when this process was told to end. Then nothing starts.
+_ending = threading.Event()
 # A driver that hangs may keep a process that was killed.
 KILL_SECONDS = 5.0
 
@@ -56,9 +60,26 @@ def _kill(group: int) -> None:
         pass
 
 
+def _is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def _end(number: int, frame: types.FrameType | None) -> None:
-    for group in list(_running):
+    _ending.set()
+    limit = time.monotonic() + KILL_SECONDS
+    # This thread goes on where it was interrupted, so it would wait for itself.
+    while _starting - {threading.get_ident()} and time.monotonic() < limit:
+        time.sleep(0.01)
+    groups = list(_running)
+    for group in groups:
         _kill(group)
+    # A killed process is there until its thread has waited for it.
+    while any(map(_is_there, groups)) and time.monotonic() < limit:
+        time.sleep(0.01)
     os._exit(128 + number)
 
 
@@ -76,16 +97,21 @@ def run(task: Task, deadline: float) -> Ended:
         return Ended(task, None, 0.0, "")
     # Not a pipe, which a grandchild might keep open.
     with tempfile.TemporaryFile() as output:
+        _starting.add(threading.get_ident())
         try:
+            if _ending.is_set():
+                return Ended(task, None, 0.0, "")
             # A session of its own, so that all it starts can be killed.
             process = subprocess.Popen(
                 task.command, stdin=subprocess.DEVNULL,
                 stdout=None if task.prints else output, stderr=subprocess.STDOUT,
                 start_new_session=True,
                 env={**os.environ, **task.environment})
+            _running.add(process.pid)
         except OSError as error:
             return Ended(task, 127, time.monotonic() - begin, str(error))
-        _running.add(process.pid)
+        finally:
+            _starting.discard(threading.get_ident())
         status: int | None = None
         try:
             status = process.wait(limit)
