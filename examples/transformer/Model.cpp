@@ -120,8 +120,11 @@ double Model<T>::forward(const int32_t *newInputs, const int32_t *newTargets) {
   if (part.isFirst)
     embeddingForward(embedding, inputs.data(), parameters[TokenEmbedding],
                      parameters[PositionEmbedding], stream.data());
-  for (int64_t layer = part.begin; layer < part.end; ++layer)
+  for (int64_t layer = part.begin; layer < part.end; ++layer) {
+    note(layer, Use::BeforeForward);
     forwardBlock(layer);
+    note(layer, Use::AfterForward);
+  }
   if (!part.isLast)
     return 0;
   forwardNorm(finalNorm, indexOf(FinalScale));
@@ -160,8 +163,11 @@ void Model<T>::backward(double scale, const GradientSink &sink) {
     std::fill(streamGradient.begin(), streamGradient.end(), T(0));
     backwardNorm(finalNorm, indexOf(FinalScale), narrow.data(), sink);
   }
-  for (int64_t layer = part.end - 1; layer >= part.begin; --layer)
+  for (int64_t layer = part.end - 1; layer >= part.begin; --layer) {
+    note(layer, Use::BeforeBackward);
     backwardBlock(layer, sink);
+    note(layer, Use::AfterBackward);
+  }
   if (!part.isFirst)
     return;
   embeddingBackward(embedding, inputs.data(), streamGradient.data(),

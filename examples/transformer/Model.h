@@ -17,11 +17,17 @@
 
 namespace transformer {
 
+/// What a model is about to do with the parameters of a layer, or has done.
+enum class Use { BeforeForward, AfterForward, BeforeBackward, AfterBackward };
+
 /// Token and position embedding, pre-norm blocks of attention and GELU MLP with
 /// residuals, a final LayerNorm and an untied head. Holds the activations of
 /// one batch; the parameters belong to someone else.
 template <typename T> class Model {
 public:
+  /// Learns that a layer's parameters are read next, or are no longer.
+  using LayerHook = std::function<void(int64_t layer, Use)>;
+
   /// Takes the gradient of one parameter, valid until it returns.
   using GradientSink = std::function<void(int32_t parameter, const T *)>;
 
@@ -34,6 +40,8 @@ public:
   void setParameters(std::vector<const T *> values) {
     parameters = std::move(values);
   }
+
+  void setLayerHook(LayerHook hook) { onLayer = std::move(hook); }
 
   /// |inputs| and |targets| have batch x context tokens. Returns the mean loss,
   /// or 0 where that is the business of a later stage.
@@ -76,6 +84,10 @@ private:
   void backwardLinear(const LinearShape &linear, const std::vector<T> &x,
                       int32_t weight, bool bias, const T *yGradient,
                       T *xGradient, const GradientSink &sink);
+  void note(int64_t layer, Use use) {
+    if (onLayer)
+      onLayer(layer, use);
+  }
   void forwardBlock(int64_t layer);
   void backwardBlock(int64_t layer, const GradientSink &sink);
   void addToStream(const std::vector<T> &branch);
@@ -87,6 +99,7 @@ private:
   AttentionShape attention;
   LinearShape qkvLinear, outLinear, upLinear, downLinear, headLinear;
   std::vector<const T *> parameters;
+  LayerHook onLayer;
   std::vector<int32_t> inputs, targets;
   std::vector<Block> blocks; // of the part
   Norm finalNorm;

@@ -113,6 +113,10 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
       out.emitStep = true;
       continue;
     }
+    if (name == "--units") {
+      out.units = true;
+      continue;
+    }
     if (name == "--check-preconditions") {
       out.checkPreconditions = true;
       continue;
@@ -147,6 +151,11 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
     error = "give either --emit-step or --library";
     return false;
   }
+  if (out.units && !out.emitStep) {
+    error =
+        "--units is for --emit-step; a library says itself which units it has";
+    return false;
+  }
   return true;
 }
 
@@ -169,6 +178,7 @@ The program also runs a hand-written AdamW in f64 on the same gradients. It fail
 the results differ by more than rounding explains.
 
   --emit-step        print the logical step of the model and stop
+  --units            with --emit-step: each layer is a unit, for --stage=3
   --library FILE     the compiled step to train with
   --text FILE        training text (default: /usr/share/common-licenses/*)
   --losses FILE      file for the loss of every step, one per line

@@ -18,6 +18,7 @@ namespace transformer {
 
 struct Options {
   bool emitStep = false;
+  bool units = false; // of the step that is written
   bool help = false;
   bool checkPreconditions = false;
   std::string library;

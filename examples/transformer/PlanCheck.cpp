@@ -50,8 +50,11 @@ bool comparePlan(const Options &options, const zero_rt_counters &counters) {
     auto in = [&](const char *phase) {
       return numberAt(json, {"traffic_per_rank", phase, key});
     };
+    // Only a step at stage 3 has units. They are gathered forward and backward.
+    int64_t units =
+        2 * options.backwards * std::max<int64_t>(0, in("unshard_all"));
     return options.steps *
-           (in("first_backward") +
+           (in("first_backward") + units +
             (options.backwards - 1) * in("each_later_backward") + in("apply"));
   };
   // The counters are peaks, each role's own. The first of several backward

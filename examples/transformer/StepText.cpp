@@ -87,8 +87,21 @@ static std::string meshText(const ModelShape &shape, const Mesh &mesh) {
   return text;
 }
 
+/// A unit for each layer.
+static std::string unitsText(const ModelShape &shape, const Writer &w) {
+  std::string text;
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    Writer::Members members;
+    for (size_t i = 0; i < BlockParameters; ++i)
+      members.push_back(FirstBlock + size_t(layer) * BlockParameters + i);
+    text += "zero.unit @block" + std::to_string(layer) + " [" +
+            w.names(members) + "]\n";
+  }
+  return text;
+}
+
 std::string stepText(const ModelShape &shape, const Mesh &mesh,
-                     Precision precision) {
+                     Precision precision, bool units) {
   std::vector<Parameter> parameters = listParameters(shape, mesh.stages);
   Writer w{parameters, mesh.stages > 1};
   Writer::Members all, decay, noDecay;
@@ -111,6 +124,8 @@ std::string stepText(const ModelShape &shape, const Mesh &mesh,
   for (size_t i : all)
     text += "zero.parameter @" + parameters[i].name + " : " + w.shape(i) +
             "f32" + w.stage(i) + "\n";
+  if (units)
+    text += unitsText(shape, w);
   text += "zero.group @decay [" + w.names(decay) + "]\n";
   text += "zero.group @no_decay [" + w.names(noDecay) + "]\n";
   text += adamWText;

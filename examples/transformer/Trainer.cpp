@@ -11,13 +11,14 @@
 #include "examples/transformer/Progress.h"
 #include "examples/transformer/Reference.h"
 #include "examples/transformer/StepText.h"
+#include "examples/transformer/Units.h"
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <random>
+#include <memory>
 #include <thread>
 
 namespace transformer {
@@ -71,6 +72,8 @@ public:
 
 private:
   void bind();
+  void look(size_t parameter, std::vector<const float *> &views);
+  void keepUnits();
   double runStep(int64_t step);
   double forward(int64_t step, int64_t microBatch);
   void backward(int64_t microBatch);
@@ -91,8 +94,10 @@ private:
   int64_t stage, copy;
   zero_rt_runtime *runtime = nullptr;
   zero_rt_step *step = nullptr;
-  int64_t copiedByBinding = 0; // bytes between spaces
+  zero_rt_counters atStart = {};
   std::vector<Model<float>> models;
+  std::unique_ptr<Units> units;
+  std::vector<std::vector<float>> kept; // the parameters of units, at the end
   std::vector<int32_t> ids; // of parameters in the step, in the model's order
   int32_t before = -1;      // the activation that comes from the stage before
   int32_t behind = -1;      // the one that goes to the next
@@ -149,11 +154,22 @@ Rank::Rank(Shared &shared, int rank)
   check(zero_rt_step_create(runtime, &library, nullptr, &step),
         "zero_rt_step_create", rank);
   bind();
-  copiedByBinding = readCounters().bytes_copied_between_spaces;
+  atStart = readCounters();
+}
+
+/// The model reads the step's own memory; there is no copy to keep fresh.
+void Rank::look(size_t parameter, std::vector<const float *> &views) {
+  zero_rt_tensor view = {};
+  view.struct_size = sizeof(view);
+  check(zero_rt_step_parameter(step, ids[parameter], &view),
+        "zero_rt_step_parameter", rank);
+  views[parameter] = static_cast<const float *>(view.data);
+  shared.views[copy][parameter] = views[parameter];
 }
 
 void Rank::bind() {
   std::vector<const float *> views(shared.parameters.size());
+  std::vector<int32_t> layers; // their units
   for (size_t i = 0; i < shared.parameters.size(); ++i) {
     const Parameter &parameter = shared.parameters[i];
     ids.push_back(-1);
@@ -167,16 +183,22 @@ void Rank::bind() {
         tensorOf(ZERO_RT_F32, parameter.elements(), shared.initial[i].data());
     check(zero_rt_step_bind_parameter(step, id, &value),
           "zero_rt_step_bind_parameter", rank);
-    zero_rt_tensor view = {};
-    view.struct_size = sizeof(view);
-    check(zero_rt_step_parameter(step, id, &view), "zero_rt_step_parameter",
-          rank);
-    // The model reads the step's own memory; there is no copy to keep fresh.
-    views[i] = static_cast<const float *>(view.data);
-    shared.views[copy][i] = views[i];
+    int32_t unit = -1;
+    check(zero_rt_step_unit_of(step, id, &unit), "zero_rt_step_unit_of", rank);
+    if (unit < 0)
+      look(i, views);
+    else if (layers.empty() || layers.back() != unit)
+      layers.push_back(unit);
   }
-  for (Model<float> &model : models)
+  units = std::make_unique<Units>(step, std::move(layers), rank);
+  // A unit has one address, whenever it is unsharded.
+  units->visit([&](size_t i) { look(i, views); });
+  for (Model<float> &model : models) {
     model.setParameters(views);
+    if (!units->empty())
+      model.setLayerHook(
+          [this](int64_t layer, Use use) { units->use(layer, use); });
+  }
   auto findActivation = [&](int64_t from, int32_t &out) {
     if (from >= 0 && from + 1 < options.mesh.stages)
       check(zero_rt_step_find_activation(step, activationName(from).c_str(),
@@ -302,6 +324,16 @@ void Rank::finishStep(int64_t number, double rate) {
   pthread_barrier_wait(&shared.barrier);
 }
 
+/// Keeps the parameters of units, for the comparison of all ranks.
+void Rank::keepUnits() {
+  kept.resize(shared.parameters.size());
+  units->visit([&](size_t i) {
+    const float *values = shared.views[copy][i];
+    kept[i].assign(values, values + shared.parameters[i].elements());
+    shared.views[copy][i] = kept[i].data();
+  });
+}
+
 void Rank::compareRanks() {
   TrainResult &result = shared.result;
   for (size_t i = 0; i < shared.parameters.size(); ++i) {
@@ -325,6 +357,13 @@ void Rank::run() {
       shared.losses[copy] = loss;
     finishStep(number, learningRate(options, number));
   }
+  // The plan tells what steps do, and nothing of what was before and is after.
+  zero_rt_counters counters = readCounters();
+  counters.bytes_copied_between_spaces -= atStart.bytes_copied_between_spaces;
+  counters.bytes_sent -= atStart.bytes_sent;
+  counters.all_gathers -= atStart.all_gathers;
+  keepUnits();
+  pthread_barrier_wait(&shared.barrier);
   if (rank == 0) {
     shared.result.seconds = shared.progress.seconds();
     check(zero_rt_step_loss_scale(step, &shared.result.lossScale),
@@ -333,10 +372,8 @@ void Rank::run() {
     shared.result.counters.resize(options.mesh.ranks());
   }
   pthread_barrier_wait(&shared.barrier);
-  zero_rt_counters &counters = shared.result.counters[rank];
-  counters = readCounters();
-  // The plan tells what steps do; binding came before.
-  counters.bytes_copied_between_spaces -= copiedByBinding;
+  shared.result.counters[rank] = counters;
+  pthread_barrier_wait(&shared.barrier);
   destroy();
 }
 
@@ -362,43 +399,6 @@ TrainResult train(const Options &options, const Text &text,
   for (std::thread &thread : threads)
     thread.join();
   return std::move(shared.result);
-}
-
-std::string generate(const Options &options, const Text &text,
-                     const std::vector<std::vector<float>> &parameters,
-                     int64_t count) {
-  Model<float> model(options.shape, /*batch=*/1);
-  std::vector<const float *> views;
-  for (const std::vector<float> &parameter : parameters)
-    views.push_back(parameter.data());
-  model.setParameters(views);
-
-  std::mt19937_64 generator(uint64_t(options.seed));
-  int64_t context = options.shape.context;
-  std::vector<int32_t> inputs, targets;
-  text.sample(uint64_t(options.seed), 0, 1, context, inputs, targets);
-  // Begin with one real character; nothing looks at what is right of it.
-  std::string written(1, text.character(inputs[0]));
-  std::fill(inputs.begin() + 1, inputs.end(), 0);
-  int64_t known = 1;
-  while (int64_t(written.size()) < count) {
-    model.forward(inputs.data(), targets.data());
-    const float *p =
-        model.probabilities() + (known - 1) * options.shape.vocabulary;
-    // A little below the model's own temperature reads better.
-    std::vector<double> weights;
-    for (int64_t i = 0; i < options.shape.vocabulary; ++i)
-      weights.push_back(std::pow(double(p[i]), 1.25));
-    int32_t next = std::discrete_distribution<int32_t>(
-        weights.begin(), weights.end())(generator);
-    if (known == context)
-      std::rotate(inputs.begin(), inputs.begin() + 1, inputs.end());
-    else
-      ++known;
-    inputs[known - 1] = next;
-    written += text.character(next);
-  }
-  return written;
 }
 
 } // namespace transformer

@@ -94,8 +94,10 @@ int main(int argc, char **argv) {
          std::to_string(options.shape.context));
   options.shape.vocabulary = text.vocabulary();
   if (options.emitStep) {
-    std::fputs(stepText(options.shape, options.mesh, options.precision).c_str(),
-               stdout);
+    std::fputs(
+        stepText(options.shape, options.mesh, options.precision, options.units)
+            .c_str(),
+        stdout);
     return 0;
   }
 

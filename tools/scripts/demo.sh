@@ -14,7 +14,7 @@ usage: demo.sh [OPTION...]
   --accumulation N   backward passes per step (4)
   --threads N     threads per rank (cores / ranks)
   --steps N       number of steps (1000, a minute or two)
-  --stage S       ZeRO stage: 0, 1 or 2 (2)
+  --stage S       ZeRO stage: 0, 1, 2 or 3 (2)
   --precision P   type of gradients: bf16, f32, or fp16 with a loss scale (bf16)
   --offload WHAT  state in host memory: none or optimizer (optimizer)
   --text FILE     training text (default: /usr/share/common-licenses/*)
@@ -61,7 +61,9 @@ done
 axis='(pp|dp)=[1-9][0-9]*'
 [[ $mesh =~ ^$axis(,$axis)?$ ]] ||
   wrong "--mesh takes sizes such as dp=4 or pp=2,dp=2, not '$mesh'"
-[[ $stage =~ ^[012]$ ]] || wrong "--stage takes 0, 1 or 2, not '$stage'"
+[[ $stage =~ ^[0-3]$ ]] || wrong "--stage takes 0, 1, 2 or 3, not '$stage'"
+[[ $stage -lt 3 || $mesh != *pp* ]] ||
+  wrong "--stage 3 takes a mesh without pipeline stages, such as dp=4, not '$mesh'"
 [[ $offload =~ ^(none|optimizer)$ ]] ||
   wrong "--offload takes none or optimizer, not '$offload'"
 [[ $precision =~ ^(bf16|fp16|f32)$ ]] ||
@@ -75,8 +77,10 @@ bash tools/scripts/build.sh build -DCMAKE_UNITY_BUILD=ON -- char_model zero-comp
 out=build/demo
 mkdir -p "$out"
 echo "== the step as the model writes it: $out/step.mlir"
-build/bin/char_model --emit-step --mesh "$mesh" --precision "$precision" \
-  "${text[@]}" >"$out/step.mlir"
+units=()
+[[ $stage -lt 3 ]] || units=(--units)
+build/bin/char_model --emit-step "${units[@]}" --mesh "$mesh" \
+  --precision "$precision" "${text[@]}" >"$out/step.mlir"
 echo "== zero-compile $out/step.mlir -o $out --stage=$stage --offload=$offload"
 build/bin/zero-compile "$out/step.mlir" -o "$out" --stage="$stage" \
   --offload="$offload" --print-plan

@@ -49,6 +49,18 @@ TEST(Options, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(errorOf({"step.mlir"}, options), "unknown option 'step.mlir'");
 }
 
+TEST(Options, UnitsAreOfTheStepThatIsWritten) {
+  Options options;
+  EXPECT_EQ(errorOf({"--library", "x.so"}, options), "");
+  EXPECT_FALSE(options.units);
+  EXPECT_EQ(errorOf({"--library", "x.so", "--units"}, options),
+            "--units is for --emit-step; a library says itself which units it "
+            "has");
+  Options other;
+  EXPECT_EQ(errorOf({"--emit-step", "--units"}, other), "");
+  EXPECT_TRUE(other.units);
+}
+
 TEST(Options, RefusesNumbersOutOfRange) {
   Options options;
   EXPECT_EQ(errorOf({"--emit-step", "--threads", "-1"}, options),

@@ -36,6 +36,19 @@ TEST(StepText, GroupsAndTypes) {
                        "scaled = [dp : 1, loss_scale : 1]>"));
 }
 
+TEST(StepText, EachLayerIsAUnit) {
+  ModelShape shape{/*vocabulary=*/11, /*context=*/3, /*width=*/4, /*heads=*/2,
+                   /*layers=*/2};
+  std::string text = stepText(shape, {1, 8}, Precision::bf16, /*units=*/true);
+  for (const char *part :
+       {"zero.unit @block0 [@block0.norm1.scale, @block0.norm1.shift, ",
+        ", @block0.mlp.down.bias]\nzero.unit @block1 [@block1.norm1.scale, ",
+        ", @block1.mlp.down.bias]\nzero.group"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  EXPECT_EQ(stepText(shape, {1, 8}, Precision::bf16).find("zero.unit"),
+            std::string::npos);
+}
+
 TEST(StepText, StagesSendWhatTheyLeave) {
   ModelShape shape{/*vocabulary=*/11, /*context=*/3, /*width=*/4, /*heads=*/2,
                    /*layers=*/5};

@@ -1,0 +1,52 @@
+//===- Units.cpp - Layers whose parameters ranks share at stage 3 ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/Units.h"
+
+#include "examples/transformer/Check.h"
+
+namespace transformer {
+
+void Units::unshard(int64_t layer) const {
+  check(zero_rt_step_unshard(step, units[size_t(layer)], nullptr),
+        "zero_rt_step_unshard", rank);
+}
+
+void Units::prefetch(int64_t layer) const {
+  if (layer >= 0 && layer < int64_t(units.size()))
+    check(zero_rt_step_prefetch(step, units[size_t(layer)]),
+          "zero_rt_step_prefetch", rank);
+}
+
+void Units::reshard(int64_t layer) const {
+  check(zero_rt_step_reshard(step, units[size_t(layer)], nullptr),
+        "zero_rt_step_reshard", rank);
+}
+
+void Units::use(int64_t layer, Use use) const {
+  switch (use) {
+  case Use::BeforeForward:
+    unshard(layer);
+    return prefetch(layer + 1);
+  case Use::BeforeBackward:
+    unshard(layer);
+    return prefetch(layer - 1);
+  case Use::AfterForward:
+  case Use::AfterBackward:
+    return reshard(layer);
+  }
+}
+
+void Units::visit(const std::function<void(size_t parameter)> &body) const {
+  for (int64_t layer = 0; layer < int64_t(units.size()); ++layer) {
+    unshard(layer);
+    for (int64_t i = 0; i < BlockParameters; ++i)
+      body(size_t(FirstBlock + layer * BlockParameters + i));
+    reshard(layer);
+  }
+}
+
+} // namespace transformer

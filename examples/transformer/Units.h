@@ -1,0 +1,46 @@
+//===- Units.h - Layers whose parameters ranks share at stage 3 -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_EXAMPLES_TRANSFORMER_UNITS_H
+#define ZERO_EXAMPLES_TRANSFORMER_UNITS_H
+
+#include "examples/transformer/Model.h"
+
+#include "zero_rt/step.h"
+
+namespace transformer {
+
+/// Gathers the parameters of a layer for its forward and for its backward pass,
+/// and those of the next one meanwhile.
+class Units {
+public:
+  /// |units| has the number of each layer's unit. Without units each rank has
+  /// all parameters.
+  Units(zero_rt_step *step, std::vector<int32_t> units, int rank)
+      : step(step), units(std::move(units)), rank(rank) {}
+
+  bool empty() const { return units.empty(); }
+
+  /// Called by a model.
+  void use(int64_t layer, Use use) const;
+
+  /// Runs |body| for each parameter of a unit, while it may be read. All ranks
+  /// make this call.
+  void visit(const std::function<void(size_t parameter)> &body) const;
+
+private:
+  void unshard(int64_t layer) const;
+  void prefetch(int64_t layer) const;
+  void reshard(int64_t layer) const;
+
+  zero_rt_step *step;
+  std::vector<int32_t> units;
+  int rank;
+};
+
+} // namespace transformer
+
+#endif // ZERO_EXAMPLES_TRANSFORMER_UNITS_H
