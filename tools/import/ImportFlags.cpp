@@ -68,12 +68,14 @@ ImportRequest ImportFlags::getRequest(StringRef tool, StringRef config,
 
 LogicalResult ImportFlags::import(StringRef tool, std::optional<MeshAxes> mesh,
                                   StringRef name, ImportedStep &step,
-                                  Errors &errors) const {
+                                  Errors &errors, StringRef change) const {
   if (model.empty()) {
     errors.add(ExitCode::usage,
                "--model is missing; --help shows what it may be");
     return failure();
   }
-  return importStep(getRequest(tool, config, std::move(mesh), name), step,
-                    errors);
+  ImportRequest request = getRequest(tool, config, std::move(mesh), name);
+  if (!change.empty())
+    request.changes.push_back(change.str());
+  return importStep(request, step, errors);
 }

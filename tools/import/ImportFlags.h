@@ -28,10 +28,13 @@ public:
                            std::optional<MeshAxes> mesh,
                            llvm::StringRef name) const;
 
-  /// Imports the step of --import-deepspeed.
+  /// Imports the step of --import-deepspeed. |change| is one more --set, or
+  /// empty.
   mlir::LogicalResult import(llvm::StringRef tool, std::optional<MeshAxes> mesh,
                              llvm::StringRef name, ImportedStep &step,
-                             Errors &errors) const;
+                             Errors &errors, llvm::StringRef change = "") const;
+  /// Whether a part of the step comes from stdin, which is read once.
+  bool isFromStdin() const { return config == "-" || model == "-"; }
 
 private:
   llvm::cl::opt<std::string> config, model;

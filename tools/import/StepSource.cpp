@@ -69,3 +69,22 @@ StepSource::open(const LowerSettings &settings, StringRef name, ExitCode &code,
     return nullptr;
   return recipe.write(tool, *mesh, name, code, message);
 }
+
+std::unique_ptr<llvm::MemoryBuffer>
+StepSource::importUnits(const LowerSettings &settings, StringRef name,
+                        std::string &message) const {
+  if (!imports.isGiven() || imports.isFromStdin())
+    return nullptr;
+  FailureOr<MeshAxes> mesh = settings.getMesh(message);
+  if (failed(mesh))
+    return nullptr;
+  Errors errors(tool);
+  errors.keepSilently();
+  ImportedStep step;
+  if (failed(imports.import(tool, *mesh, name, step, errors,
+                            "zero_optimization.stage=3"))) {
+    message = errors.getFirstMessage().str();
+    return nullptr;
+  }
+  return std::move(step.text);
+}

@@ -30,6 +30,12 @@ public:
                                            llvm::StringRef name, ExitCode &code,
                                            std::string &message);
 
+  /// The imported step with a unit for each layer, as stage 3 wants it. Null
+  /// with a |message| on an error, and without one if nothing is imported.
+  std::unique_ptr<llvm::MemoryBuffer> importUnits(const LowerSettings &settings,
+                                                  llvm::StringRef name,
+                                                  std::string &message) const;
+
 private:
   std::string tool;
   llvm::cl::opt<std::string> input;

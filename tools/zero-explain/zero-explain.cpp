@@ -81,19 +81,31 @@ static LogicalResult readQuestion(const zero::LowerSettings &settings,
   return success();
 }
 
+namespace {
+/// The step with which stage 3 is explained. Without a step, |reason| says why
+/// it cannot be.
+struct StepOfStage3 {
+  ModuleOp module;
+  std::string reason;
+};
+} // namespace
+
 /// The plans of all stages, with the state on the device and on the host.
 static std::vector<Choice> explainAll(ModuleOp module,
+                                      const StepOfStage3 &sharded,
                                       const Question &question) {
   std::vector<Choice> choices;
   zero::LowerOptions options;
   options.copyOptionValuesFrom(question.options);
   for (const char *offload : {"none", "optimizer"})
     for (int stage : {0, 1, 2, 3}) {
-      if (stage == 3 && module.getOps<zero::UnitOp>().empty())
-        continue;
       options.stage = stage;
       options.offload = std::string(offload);
-      choices.push_back(zero::explain(module, options));
+      if (stage < 3 || sharded.module)
+        choices.push_back(
+            zero::explain(stage < 3 ? module : sharded.module, options));
+      else if (!sharded.reason.empty())
+        choices.push_back({stage, offload, sharded.reason, {}, {}});
     }
   return choices;
 }
@@ -101,7 +113,7 @@ static std::vector<Choice> explainAll(ModuleOp module,
 /// What to change where |chosen| needs more memory than there is.
 static std::string describeExcess(const Choice &chosen,
                                   llvm::ArrayRef<Choice> choices,
-                                  int64_t maxBytes) {
+                                  int64_t maxBytes, bool hasUnits) {
   std::string text = "step needs " +
                      zero::formatBytes(chosen.cost.deviceBytes) +
                      " on the device of a rank, and --max-bytes is " +
@@ -114,8 +126,10 @@ static std::string describeExcess(const Choice &chosen,
   if (!best)
     return text + "; it fits at no stage: use more ranks, or other axes of the "
                   "mesh";
-  return text + "; it fits with --stage=" + std::to_string(best->stage) +
-         " --offload=" + best->offload;
+  // The import makes the units, so the configuration must say it.
+  return text + "; it fits with --" +
+         (best->stage == 3 && !hasUnits ? "set=zero_optimization." : "") +
+         "stage=" + std::to_string(best->stage) + " --offload=" + best->offload;
 }
 
 static json::Object toJson(const Choice &choice) {
@@ -206,7 +220,16 @@ int main(int argc, char **argv) {
     return tool.fail(ExitCode::failed, message);
   if (failed(settings.checkMesh(step.getModule(), file, message)))
     return tool.fail(ExitCode::usage, message);
-  std::vector<Choice> choices = explainAll(step.getModule(), question);
+  StepOfStage3 sharded;
+  std::optional<zero::LoadedStep> withUnits;
+  if (!step.getModule().getOps<zero::UnitOp>().empty())
+    sharded.module = step.getModule();
+  else if (auto units = source.importUnits(settings, "train", sharded.reason))
+    sharded.module = withUnits
+                         .emplace(context, std::move(units), stepFlag,
+                                  "explained", tool.errors)
+                         .getModule();
+  std::vector<Choice> choices = explainAll(step.getModule(), sharded, question);
   const Choice &chosen = *llvm::find_if(choices, [&](const Choice &choice) {
     return choice.stage == question.options.stage &&
            choice.offload == question.options.offload.getValue();
@@ -215,6 +238,7 @@ int main(int argc, char **argv) {
     return tool.fail(ExitCode::failed, chosen.reason);
   if (maxBytes.isGiven && chosen.cost.deviceBytes > question.maxBytes)
     tool.errors.add(ExitCode::failed,
-                    describeExcess(chosen, choices, question.maxBytes));
+                    describeExcess(chosen, choices, question.maxBytes,
+                                   /*hasUnits=*/!withUnits));
   return finish(tool, question, choices, chosen);
 }
