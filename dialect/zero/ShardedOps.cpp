@@ -249,10 +249,6 @@ LogicalResult UpdateBucketOp::inferReturnTypes(
 }
 
 LogicalResult AssignOp::verify() {
-  // assign_c3
-  if (cast<ValueType>(getValue().getType()).isOnHost())
-    return emitOpError() << "value must be on the device, got "
-                         << getValue().getType() << "; zero.transfer it first";
   // assign_c1
   return verifyReduced(*this, getValue());
 }
@@ -272,6 +268,12 @@ LogicalResult AssignOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "value must have the shape of bucket "
                          << getBucketAttr()
                          << " and its members' storage type, got " << type;
+  // assign_c3
+  bool isSlice = bucket.getUnit() &&
+                 !type.getAxesOfDim(type.getShape().size() - 1).empty();
+  if (type.isOnHost() && !isSlice)
+    return emitOpError() << "value must be on the device, got " << type
+                         << "; zero.transfer it first";
   // assign_c1
   bool isPlaced = bucket.getUnit() ? type.hasRowsOf(bucket.getValueType())
                                    : type.hasPlacementOf(bucket.getValueType());

@@ -264,7 +264,7 @@ def Zero_AssignOp : Zero_Op<"assign",
     - `assign_c1`: the value is placed as the bucket and unscaled, so that every replica of
       the parameters receives it; exception: rows of a bucket of a unit may be sharded;
     - `assign_c2`: the value has the bucket's shape and the storage type of its members;
-    - `assign_c3`: the value is on the device.
+    - `assign_c3`: the value is on the device, except for slices of a bucket of a unit.
 
     Example:
 

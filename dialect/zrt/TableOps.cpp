@@ -280,7 +280,10 @@ LogicalResult BucketTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << " and the parameters are " << type;
   }
   // bucket_table_c4
-  for (BufferOp buffer : {*gradient, *parameters})
+  SmallVector<BufferOp, 2> onDevice{*gradient};
+  if (!getUnshardedAttr())
+    onDevice.push_back(*parameters);
+  for (BufferOp buffer : onDevice)
     if (buffer.getSpace() != Space::device)
       return emitOpError() << "buffer @" << buffer.getSymName()
                            << " must be on the device, got "

@@ -232,7 +232,8 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
     - `bucket_table_c2`: buffers have the bucket's shape;
     - `bucket_table_c3`: `store` and `add` take the arrival type and the type of the gradient
       buffer, read the first, write or update the second, take no scalars, and sum nothing;
-    - `bucket_table_c4`: the gradient and the parameter buffer are on the device;
+    - `bucket_table_c4`: the gradient buffer is on the device, and so are parameters without
+      `unsharded`;
     - `bucket_table_c5`: `staging` has the parameters' element type;
     - `bucket_table_c6`: the gradient buffer, and `unsharded` or else the parameter buffer, are
       not sharded. Reason: a rank delivers and reads everything that it holds of a parameter;

@@ -30,11 +30,12 @@ void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
   if (bucket.keepsSlices())
     bucket.unsharded = declareUnsharded(program, bucket);
   bucket.master = bucket.parameters;
-  if (master != bucket.storageType || bucket.isOffloaded())
+  bool copiesBack = bucket.isOffloaded() && !bucket.keptType.isOnHost();
+  if (master != bucket.storageType || copiesBack)
     bucket.master =
         program.buffer(name + ".master",
                        bucket.ownedType.withElementType(master), Role::state);
-  if (master != bucket.storageType && bucket.isOffloaded())
+  if (master != bucket.storageType && copiesBack)
     bucket.staging = program.buffer(
         name + ".staging", bucket.ownedType.withElementType(bucket.storageType),
         Role::parameter);

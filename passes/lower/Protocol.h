@@ -62,7 +62,7 @@ struct BucketBuffers {
   }
   /// The buffer to which the update writes new parameters.
   mlir::FlatSymbolRefAttr getUpdated() const {
-    if (!isOffloaded())
+    if (!isOffloaded() || keptType.isOnHost())
       return parameters;
     return staging ? staging : master;
   }

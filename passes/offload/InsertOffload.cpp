@@ -28,7 +28,17 @@ static Value moveToHost(OpBuilder &builder, Value gradient) {
       scale.getLoc(), moveToHost(builder, scale.getInput()), scale.getFactor());
 }
 
-static LogicalResult offload(UpdateBucketOp update) {
+/// Whether |update| makes the slices that a rank keeps of a unit.
+static bool keepsSlices(UpdateBucketOp update, SymbolTableCollection &symbols) {
+  auto bucket =
+      symbols.lookupNearestSymbolFrom<BucketOp>(update, update.getBucketAttr());
+  return bucket && bucket.getUnit() &&
+         llvm::all_of(update.getParameters().getUsers(),
+                      [](Operation *user) { return isa<AssignOp>(user); });
+}
+
+/// Where |keepsParameters|, they stay on the host.
+static LogicalResult offload(UpdateBucketOp update, bool keepsParameters) {
   Value gradient = update.getGradient();
   if (cast<ValueType>(gradient.getType()).isOnHost())
     return update.emitOpError() << "is on the host already; run "
@@ -38,9 +48,11 @@ static LogicalResult offload(UpdateBucketOp update) {
       update.getLoc(), update.getBucketAttr(), update.getOptimizerAttr(),
       update.getParameterTypeAttr(), moveToHost(builder, gradient),
       update.getOutcomes(), update.getRows(), update.getRowOfAttr());
-  Value back = builder.create<TransferOp>(
-      update.getLoc(), moved.getParameters(), MemorySpace::device);
-  update.getParameters().replaceAllUsesWith(back);
+  Value kept = moved.getParameters();
+  if (!keepsParameters)
+    kept =
+        builder.create<TransferOp>(update.getLoc(), kept, MemorySpace::device);
+  update.getParameters().replaceAllUsesWith(kept);
   update.erase();
   // The product on the device is unused now.
   while (auto scale = gradient.getDefiningOp<ScaleOp>()) {
@@ -60,16 +72,29 @@ struct InsertOffloadPass
   void runOnOperation() override {
     if (what == "none")
       return markAllAnalysesPreserved();
-    if (what != "optimizer") {
+    if (what != "optimizer" && what != "parameters") {
       emitError(getOperation().getLoc())
-          << "offload must be none or optimizer, got '" << what << "'";
+          << "offload must be none, optimizer or parameters, got '" << what
+          << "'";
       return signalPassFailure();
     }
-    for (auto step : getOperation().getOps<StepOp>())
+    SymbolTableCollection symbols;
+    for (auto step : getOperation().getOps<StepOp>()) {
+      bool keepsAny = false;
       for (auto update :
-           llvm::to_vector(step.getBody().getOps<UpdateBucketOp>()))
-        if (failed(offload(update)))
+           llvm::to_vector(step.getBody().getOps<UpdateBucketOp>())) {
+        bool keeps = what == "parameters" && keepsSlices(update, symbols);
+        keepsAny |= keeps;
+        if (failed(offload(update, keeps)))
           return signalPassFailure();
+      }
+      if (what == "optimizer" || keepsAny)
+        continue;
+      step.emitError() << "has no slices of parameters to keep on the host, "
+                          "which are those of units at stage 3; lower it at "
+                          "stage 3, or offload 'optimizer'";
+      return signalPassFailure();
+    }
   }
 };
 } // namespace

@@ -36,13 +36,21 @@ def InsertOffloadPass : Pass<"zero-insert-offload", "::mlir::ModuleOp"> {
     %w = zero.all_gather %d over [dp] : ...
     ```
 
+    With `parameters` the new slices of units, which a rank keeps between steps at stage 3, stay
+    on the host, too:
+
+    ```mlir
+    %p = zero.update_bucket @b0 with @adamw (%u) ...
+    zero.assign @b0, %p : !zero.value<64xbf16, sharded = [dp], host>
+    ```
+
     *Requires:* the form that `zero-insert-collectives` leaves; the pass runs once.
 
     *Guarantees:* every `zero.update_bucket` is on the host; collectives are on the device.
   }];
   let options = [
     Option<"what", "what", "std::string", /*default=*/"\"optimizer\"",
-           "The part that lives in the host's memory: none or optimizer.">
+           "The part that lives in the host's memory: none, optimizer or parameters.">
   ];
   let dependentDialects = ["::zero::ZeroDialect"];
 }

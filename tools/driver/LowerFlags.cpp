@@ -39,10 +39,11 @@ LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
                 "Axes that divide master weights and optimizer "
                 "state. Ranks along\nother axes hold replicas "
                 "(default: all axes of the gradient's sum)"),
-      offload(settings.offload, category, "none|optimizer",
-              "State in host memory: none (default), or "
+      offload(settings.offload, category, "none|optimizer|parameters",
+              "State in host memory: none (default), "
               "optimizer: host memory\nholds master weights and "
-              "optimizer state, and updates run there"),
+              "optimizer state, and updates run there;\nparameters: at stage 3 "
+              "slices of units are there, too"),
       bucketBytes(settings.bucketBytes, category, "",
                   "Size at which a bucket is closed (default 25MiB)"),
       until(settings.until, category, "",
@@ -180,8 +181,9 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   int level = 0;
   if (StringRef(stage.text).getAsInteger(10, level) || level < 0 || level > 3)
     return reject(stage, "0, 1, 2 or 3", message);
-  if (offload.text != "none" && offload.text != "optimizer")
-    return reject(offload, "none or optimizer", message,
+  if (offload.text != "none" && offload.text != "optimizer" &&
+      offload.text != "parameters")
+    return reject(offload, "none, optimizer or parameters", message,
                   offload.text == "cpu"
                       ? "; optimizer keeps the master weights and "
                         "the optimizer state in host memory and "
