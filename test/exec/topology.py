@@ -123,8 +123,9 @@ def main():
                         over = [f"--shard-over={axes}"] * bool(axes)
                         runs.append([f"--stage={stage}", f"--offload={offload}", *over])
             if "pp" not in mesh:
-                runs += [["--stage=3", *[f"--shard-over={axes}"] * bool(axes)]
-                         for axes in ["", *choices]]
+                runs += [["--stage=3", *[f"--shard-over={axes}"] * bool(axes),
+                          f"--offload={('none', 'parameters')[(i + number) % 2]}"]
+                         for i, axes in enumerate(["", *choices])]
             state = None
             saved = pathlib.Path(folder) / f"checkpoint{number}"
             runner.run(summed, runs[-1], "none", "exact",

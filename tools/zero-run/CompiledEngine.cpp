@@ -31,6 +31,7 @@ struct Rank {
   int64_t copiedByBinding = 0;  // bytes between spaces
   int64_t gathersToRead = 0;    // of units, to compare parameters
   int64_t sentToRead = 0;       // bytes of these
+  int64_t copiedToRead = 0;     // between spaces
   std::mt19937_64 random;       // of the order of arrivals
   std::vector<void *> lent;     // gradients in the memory of a GPU
   std::vector<double> measured; // results of measure, and the outcome
@@ -417,6 +418,8 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
       return false;
     rank.gathersToRead += after->all_gathers - before->all_gathers;
     rank.sentToRead += after->bytes_sent - before->bytes_sent;
+    rank.copiedToRead += after->bytes_copied_between_spaces -
+                         before->bytes_copied_between_spaces;
     return (i != r || read(rank)) &&
            check(rank, zero_rt_step_reshard(rank.step, unit, nullptr));
   });
@@ -472,6 +475,7 @@ std::optional<zero_rt_counters> CompiledEngine::getCounters(int64_t rank) {
   counters.bytes_copied_between_spaces -= ranks[rank].copiedByBinding;
   counters.all_gathers -= ranks[rank].gathersToRead;
   counters.bytes_sent -= ranks[rank].sentToRead;
+  counters.bytes_copied_between_spaces -= ranks[rank].copiedToRead;
   return counters;
 }
 
