@@ -76,6 +76,11 @@ static void checkParameter(Proof &proof, const ParameterSemantics &parameter,
     }
     if (master && value->expr != master->expr) {
       InFlightDiagnostic diagnostic = proof.report.error(writer);
+      if (!parameter.writer) {
+        diagnostic << "'" << name
+                   << "' is not updated, though its gradients arrive";
+        return;
+      }
       diagnostic << "'" << name
                  << "' and its master weights become different numbers: "
                  << toString(value->expr, master->expr) << " and "

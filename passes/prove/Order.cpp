@@ -66,7 +66,9 @@ private:
   void leave(StringAttr target);
   void checkReadable();
   void report(Operation *call, const Access &earlier, StringAttr memory);
+  void note(InFlightDiagnostic &diagnostic, const Access &earlier);
   std::string describe(StringAttr memory) const;
+  std::string describePlace(Operation *call);
   bool isBehindOne(ArrayAttr events, const Access &access) const {
     return events &&
            llvm::any_of(events.getAsRange<FlatSymbolRefAttr>(),
@@ -97,6 +99,7 @@ private:
   llvm::MapVector<StringAttr, SmallVector<Access, 2>> withoutStep;
   bool isOptionalStep = false;
   FlatSymbolRefAttr arriving; // the bucket of the step's gradient, or null
+  zrt::UnitTableOp unit;      // the unit whose handlers run, or null
 };
 } // namespace
 
@@ -130,8 +133,7 @@ void OrderChecker::wait(StringAttr event, unsigned stream) {
           clocks.follow(access, stream);
 }
 
-static void note(InFlightDiagnostic &diagnostic, const Access &earlier,
-                 Operation *program) {
+void OrderChecker::note(InFlightDiagnostic &diagnostic, const Access &earlier) {
   if (earlier.call)
     diagnostic.attachNote(earlier.call->getLoc()) << "which is here";
   else if (earlier.writes &&
@@ -139,6 +141,10 @@ static void note(InFlightDiagnostic &diagnostic, const Access &earlier,
     diagnostic.attachNote(program->getLoc())
         << "the caller writes a gradient before the gradient arrives, and may "
            "write it again when the arrival is handled";
+  else if (unit)
+    diagnostic.attachNote(unit->getLoc())
+        << "the caller reads the parameters of a unit until the unit is "
+           "resharded";
   else
     diagnostic.attachNote(program->getLoc())
         << "the caller reads parameters until apply, and writes state between "
@@ -160,16 +166,27 @@ static std::string describe(const Access &access) {
       .str();
 }
 
+/// What the caller calls when |call| runs. A unit's calls are on many paths.
+std::string OrderChecker::describePlace(Operation *call) {
+  if (!unit)
+    return zrt::stringifyEvent(path->event).str();
+  auto handler =
+      FlatSymbolRefAttr::get(call->getParentOfType<zrt::HandlerOp>());
+  return ((handler == unit.getReshardAttr() ? "reshard of @" : "unshard of @") +
+          unit.getUnit())
+      .str();
+}
+
 void OrderChecker::report(Operation *call, const Access &earlier,
                           StringAttr memory) {
   auto stream = cast<zrt::RuntimeCall>(call).getStream();
   InFlightDiagnostic diagnostic = proof.report.opError(call);
   diagnostic << "races with " << ::describe(earlier) << " for "
-             << describe(memory) << ": on " << zrt::stringifyEvent(path->event)
+             << describe(memory) << ": on " << describePlace(call)
              << " in state '" << path->from.getValue() << "', stream '"
              << zrt::stringifyStream(stream)
              << "' does not wait for an event behind that";
-  note(diagnostic, earlier, program);
+  note(diagnostic, earlier);
 }
 
 void OrderChecker::touch(Access access, StringAttr memory, bool isOptional) {
@@ -219,7 +236,7 @@ void OrderChecker::checkRelease(zrt::PathStep step) {
                << ::describe(earlier)
                << " may read it: let stream 'caller' wait for an event behind "
                   "that call";
-    note(diagnostic, earlier, program);
+    note(diagnostic, earlier);
     return;
   }
 }
@@ -237,7 +254,7 @@ void OrderChecker::readUnit(zrt::PathStep step) {
                  << ::describe(earlier)
                  << " may write it: let stream 'caller' wait for an event "
                     "behind that call";
-      note(diagnostic, earlier, program);
+      note(diagnostic, earlier);
       break;
     }
     touchByCaller(memory, /*writes=*/false);
@@ -246,6 +263,7 @@ void OrderChecker::readUnit(zrt::PathStep step) {
 
 void OrderChecker::runHandler(zrt::PathStep step) {
   arriving = step.arriving;
+  unit = step.unit;
   if (arriving)
     touchByCaller(symbols.getArrivingGradient(), /*writes=*/true);
   for (Operation &call : step.handler.getBody().front())
@@ -255,6 +273,7 @@ void OrderChecker::runHandler(zrt::PathStep step) {
     for (Operation &call : step.reshard.getBody().front())
       visit(&call, step);
   }
+  unit = nullptr;
   if (!arriving)
     return;
   checkRelease(step);
@@ -298,7 +317,7 @@ void OrderChecker::checkView(zrt::PathStep step) {
     diagnostic << "lends @" << memory.getValue() << " to the caller while "
                << ::describe(earlier)
                << " may use it: add the event of that call to 'writable'";
-    note(diagnostic, earlier, program);
+    note(diagnostic, earlier);
     return;
   }
 }
@@ -405,7 +424,7 @@ void OrderChecker::checkReadable() {
         diagnostic << "lets the caller read @" << memory.getValue() << " while "
                    << ::describe(access)
                    << " may write it: add the event of that call to 'readable'";
-        note(diagnostic, access, program);
+        note(diagnostic, access);
         return;
       }
   }
