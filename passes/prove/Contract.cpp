@@ -8,6 +8,8 @@
 #include "passes/prove/AbsentGroups.h"
 #include "passes/prove/Example.h"
 
+#include "dialect/zero/CountOf.h"
+
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -181,8 +183,44 @@ static SmallVector<StringRef> getInputNames(const StepSemantics &semantics) {
   return names;
 }
 
+static bool shardsUnits(const StepSemantics &semantics) {
+  auto program = dyn_cast<zrt::ProgramOp>(semantics.step);
+  return program && !program.getOps<zrt::UnitTableOp>().empty();
+}
+
+/// A caller numbers and names the units that it unshards, and knows their
+/// parameters.
+static void compareUnits(Proof &proof, const StepSemantics &first,
+                         const StepSemantics &second) {
+  if (!shardsUnits(first) && !shardsUnits(second))
+    return;
+  auto getUnits = [](const StepSemantics &semantics) {
+    auto module = semantics.step->getParentOfType<ModuleOp>();
+    return llvm::to_vector(module.getOps<UnitOp>());
+  };
+  SmallVector<UnitOp> expected = getUnits(first), units = getUnits(second);
+  if (expected.size() != units.size()) {
+    proof.report.opError(second.step) << "has " << countOf(units.size(), "unit")
+                                      << ", expected " << expected.size();
+    return;
+  }
+  for (auto [i, one, two] : llvm::enumerate(expected, units)) {
+    if (one.getSymName() != two.getSymName()) {
+      proof.report.error(two)
+          << "unit " << i << " is '" << two.getSymName() << "', expected '"
+          << one.getSymName() << "': callers number units in this order";
+      return;
+    }
+    if (one.getMembers() != two.getMembers())
+      proof.report.error(two)
+          << "unit '" << two.getSymName() << "' has " << two.getMembers()
+          << ", expected " << one.getMembers();
+  }
+}
+
 void prove::compareLists(Proof &proof, const StepSemantics &first,
                          const StepSemantics &second) {
+  compareUnits(proof, first, second);
   SmallVector<ParameterOp> expected = getParameters(first);
   SmallVector<ParameterOp> parameters = getParameters(second);
   if (compareFrozen(proof, second, expected, parameters) &&

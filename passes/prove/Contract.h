@@ -12,7 +12,8 @@
 namespace zero::prove {
 
 /// Reports differences in what the caller of a step numbers or names: the list
-/// of parameters, with the frozen ones, and the names of inputs.
+/// of parameters, with the frozen ones, the units that are sharded, and the
+/// names of inputs.
 void compareLists(Proof &proof, const StepSemantics &first,
                   const StepSemantics &second);
 

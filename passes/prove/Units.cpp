@@ -44,6 +44,24 @@ static bool dependsOnMore(zrt::RuntimeCall call) {
       });
 }
 
+/// Checks that tables are in the order in which callers number units.
+static void checkOrderOfUnits(Proof &proof, zrt::ProgramOp program) {
+  llvm::DenseMap<Attribute, int64_t> numberOf;
+  for (auto unit : program->getParentOfType<ModuleOp>().getOps<UnitOp>())
+    numberOf.insert({FlatSymbolRefAttr::get(unit), numberOf.size()});
+  zrt::UnitTableOp before;
+  for (auto unit : program.getOps<zrt::UnitTableOp>()) {
+    if (before && numberOf.lookup(unit.getUnitAttr()) <
+                      numberOf.lookup(before.getUnitAttr()))
+      proof.report.error(unit)
+          << "the table of unit " << unit.getUnitAttr()
+          << " is behind that of unit " << before.getUnitAttr()
+          << ", which is declared later: callers number units in the order of "
+             "their declarations";
+    before = unit;
+  }
+}
+
 /// Checks that a caller can unshard a unit while it uses the one before it.
 static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
                             const zrt::ProgramSymbols &symbols) {
@@ -76,6 +94,7 @@ void ProgramReader::checkUnitMemory() {
   }
   if (unitOf.empty())
     return;
+  checkOrderOfUnits(proof, program);
   checkNeighbours(proof, program, uses);
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
     zrt::UnitTableOp unit = unitOf.lookup(FlatSymbolRefAttr::get(handler));
