@@ -211,7 +211,11 @@ static void compareUnits(Proof &proof, const StepSemantics &first,
           << one.getSymName() << "': callers number units in this order";
       return;
     }
-    if (one.getMembers() != two.getMembers())
+    auto toSet = [](UnitOp unit) {
+      return llvm::DenseSet<Attribute>(unit.getMembers().begin(),
+                                       unit.getMembers().end());
+    };
+    if (toSet(one) != toSet(two))
       proof.report.error(two)
           << "unit '" << two.getSymName() << "' has " << two.getMembers()
           << ", expected " << one.getMembers();
