@@ -90,7 +90,8 @@ struct InsertOffloadPass
       }
       if (what == "optimizer" || keepsAny)
         continue;
-      step.emitError() << "has no slices of parameters to keep on the host, "
+      step.emitError() << "step @" << step.getSymName()
+                       << " has no slices of parameters to keep on the host, "
                           "which are those of units at stage 3; lower it at "
                           "stage 3, or offload 'optimizer'";
       return signalPassFailure();

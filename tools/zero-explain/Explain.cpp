@@ -19,6 +19,7 @@ json::Object Cost::toJson() const {
                       {"host_bytes", hostBytes},
                       {"bytes_sent_in_backward", sentInBackward},
                       {"bytes_sent_at_apply", sentAtApply},
+                      {"bytes_copied_in_backward", copiedInBackward},
                       {"bytes_copied_at_apply", copied},
                       {"device_traffic_at_apply", deviceTraffic},
                       {"host_traffic_at_apply", hostTraffic}};
@@ -54,8 +55,12 @@ static Cost readCost(const json::Object &plan) {
     int64_t sent =
         get(*stage, "traffic_per_rank", "first_backward", "bytes_sent");
     // Each unit is gathered in the forward pass and in the backward pass.
-    if (stage->getObject("traffic_per_rank")->getObject("unshard_all"))
+    if (stage->getObject("traffic_per_rank")->getObject("unshard_all")) {
       sent += 2 * get(*stage, "traffic_per_rank", "unshard_all", "bytes_sent");
+      raise(cost.copiedInBackward,
+            2 * get(*stage, "traffic_per_rank", "unshard_all",
+                    "bytes_copied_between_spaces"));
+    }
     raise(cost.sentInBackward, sent);
     raise(cost.sentAtApply,
           get(*stage, "traffic_per_rank", "apply", "bytes_sent"));

@@ -20,7 +20,8 @@ struct Cost {
   int64_t deviceBytes = 0, hostBytes = 0; // of all buffers, at any time
   int64_t sentInBackward = 0;             // in the first backward pass
   int64_t sentAtApply = 0;
-  int64_t copied = 0; // between device and host, at apply
+  int64_t copiedInBackward = 0; // between device and host
+  int64_t copied = 0;           // the same, at apply
   /// What kernels read and write at apply.
   int64_t deviceTraffic = 0, hostTraffic = 0;
 

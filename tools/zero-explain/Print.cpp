@@ -16,20 +16,20 @@ namespace json = llvm::json;
 
 void zero::printChoices(llvm::ArrayRef<Choice> choices, int64_t maxBytes,
                         llvm::raw_ostream &os) {
-  os << "the most of any rank            memory               sent in a"
-        "       sent at     copied at\n"
-        "stage  offload         device          host  backward pass        "
-        "apply         apply"
+  os << "the most of any rank             memory               sent in a"
+        "       sent at   copied in a     copied at\n"
+        "stage  offload          device          host  backward pass        "
+        "apply  backward pass        apply"
      << (maxBytes ? "   fits" : "") << "\n";
   for (const Choice &choice : choices) {
-    os << llvm::format("%5d  %-9s", choice.stage, choice.offload.c_str());
+    os << llvm::format("%5d  %-10s", choice.stage, choice.offload.c_str());
     if (!choice.reason.empty()) {
       os << "  " << choice.reason << "\n";
       continue;
     }
     const Cost &cost = choice.cost;
     for (int64_t bytes : {cost.deviceBytes, cost.hostBytes, cost.sentInBackward,
-                          cost.sentAtApply, cost.copied})
+                          cost.sentAtApply, cost.copiedInBackward, cost.copied})
       os << llvm::format("%14s", formatBytes(bytes).c_str());
     if (maxBytes)
       os << (cost.deviceBytes <= maxBytes ? "    yes" : "     no");

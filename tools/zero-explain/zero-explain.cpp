@@ -97,8 +97,10 @@ static std::vector<Choice> explainAll(ModuleOp module,
   std::vector<Choice> choices;
   zero::LowerOptions options;
   options.copyOptionValuesFrom(question.options);
-  for (const char *offload : {"none", "optimizer"})
+  for (const char *offload : {"none", "optimizer", "parameters"})
     for (int stage : {0, 1, 2, 3}) {
+      if (stage < 3 && llvm::StringRef(offload) == "parameters")
+        continue;
       options.stage = stage;
       options.offload = std::string(offload);
       if (stage < 3 || sharded.module)

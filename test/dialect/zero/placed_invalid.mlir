@@ -64,11 +64,36 @@ zero.step @s on @m normalize() (%a: !zero.value<8xf32>, %b: !zero.value<8xf32, s
 
 // assign_c3
 zero.mesh @m <["dp" = 2]>
-zero.parameter @w : 8xf32
-zero.bucket @b0 : 64xf32 arrives f32 [@w] offsets [0] extents [64]
-zero.step @s on @m normalize() (%p: !zero.value<64xf32, space = host>) {
+zero.parameter @w : 64xf32
+zero.unit @u [@w]
+zero.bucket @b0 : 64xf32 arrives f32 [@w] offsets [0] extents [64] unit @u
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@b0) prescaled() : !zero.value<64xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<64xf32, partial = [dp, micro]>
+  }
+  %r = zero.all_reduce %g over [dp] : !zero.value<64xf32, partial = [dp]>
+  %h = zero.transfer %r to host : !zero.value<64xf32>
   // expected-error@+1 {{value must be on the device, got '!zero.value<64xf32, space = host>'; zero.transfer it first}}
-  zero.assign @b0, %p : !zero.value<64xf32, space = host>
+  zero.assign @b0, %h : !zero.value<64xf32, space = host>
+  zero.return []
+}
+
+// -----
+
+// assign_c3: slices of a bucket of no unit.
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 64xf32
+zero.bucket @b0 : 64xf32 arrives f32 [@w] offsets [0] extents [64]
+zero.step @s on @m normalize() (%v: !zero.value<f64>) {
+  %g = zero.micro_batches in f32 {
+    %d = zero.backward(@b0) prescaled() : !zero.value<64xf32, partial = [dp, micro]>
+    zero.yield %d : !zero.value<64xf32, partial = [dp, micro]>
+  }
+  %r = zero.reduce_scatter %g over [dp] : !zero.value<64xf32, partial = [dp]>
+  %h = zero.transfer %r to host : !zero.value<64xf32, sharded = [dp]>
+  // expected-error@+1 {{value must be on the device, got '!zero.value<64xf32, sharded = [dp], space = host>'; zero.transfer it first}}
+  zero.assign @b0, %h : !zero.value<64xf32, sharded = [dp], space = host>
   zero.return []
 }
 

@@ -33,5 +33,30 @@
 // ZRT: zrt.copy @b0.master to @b0.parameters
 // ZRT: zrt.all_gather @b0.parameters
 //
-// UNKNOWN: offload must be none or optimizer, got 'everything'
+// Slices of units stay on the host. The update writes them there, the gather of a unit copies
+// them to the device. Parameters of no unit go to the device.
+//
+// RUN: zero-opt %S/../Inputs/units.mlir --zero-lower="stage=3 offload=parameters until=placed" | FileCheck %s --check-prefix=SLICES
+// SLICES: %[[B0:.*]] = zero.update_bucket @b0
+// SLICES-NEXT: zero.assign @b0, %[[B0]] : !zero.value<64xbf16, sharded = [dp], space = host>
+// SLICES: %[[B2:.*]] = zero.update_bucket @b2
+// SLICES-NEXT: %[[BACK:.*]] = zero.transfer %[[B2]] to device
+// SLICES-NEXT: %[[ALL:.*]] = zero.all_gather %[[BACK]]
+// SLICES-NEXT: zero.assign @b2, %[[ALL]] : !zero.value<64xbf16>
+//
+// RUN: zero-opt %S/../Inputs/units.mlir --zero-lower="stage=3 offload=parameters" | FileCheck %s --check-prefix=UNSHARD
+// UNSHARD: zrt.buffer @b0.parameters : !zero.value<64xbf16, sharded = [dp]> role parameter in host
+// UNSHARD: zrt.bucket_table @b0 {{.*}} parameters @b0.parameters master @b0.master unsharded @layer1.unsharded
+// UNSHARD: zrt.buffer @b2.parameters : !zero.value<64xbf16> role parameter in device
+// UNSHARD: zrt.bucket_table @b2 {{.*}} staging @b2.staging
+// UNSHARD: zrt.handler @layer1.unshard {
+// UNSHARD-NEXT: zrt.allocate @layer1.unsharded on collective
+// UNSHARD-NEXT: zrt.copy @b0.parameters to @layer1.unsharded on collective
+// UNSHARD-NEXT: zrt.all_gather @layer1.unsharded over [dp] on collective
+// UNSHARD: zrt.launch {{.*}} [@b0.moved, @b0.master, @b0.parameters] {{.*}} on host
+//
+// RUN: not zero-opt %S/../Inputs/units.mlir --zero-lower="stage=2 offload=parameters" 2>&1 | FileCheck %s --check-prefix=WHOLE
+// WHOLE: error: step @train has no slices of parameters to keep on the host, which are those of units at stage 3; lower it at stage 3, or offload 'optimizer'
+//
+// UNKNOWN: offload must be none, optimizer or parameters, got 'everything'
 // TWICE: is on the host already; run zero-insert-offload once
