@@ -122,7 +122,7 @@ SEEDS = [
     (f"adamw --ranks 2 --parameters 5 --units 2 {SIZES}", "--stage=3 --until=lowered"),
     (f"sgd --ranks 3 --parameters 4 --units 2 --optional 1 {SIZES}", "--stage=3 --until=sharded"),
     (f"adam --ranks 2 --parameters 3 --units 3 {SIZES}",
-     "--stage=3 --offload=optimizer --until=lowered"),
+     "--stage=3 --offload=parameters --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"

@@ -37,7 +37,8 @@ struct ImportedConfig {
   std::string dtype = "f32"; // of parameters and arriving gradients
   bool isEachOptional = false;
   int64_t stage = 0;
-  bool isOffloaded = false;
+  bool isOffloaded = false;            // state, and its update
+  bool areParametersOffloaded = false; // of units, besides
   /// At stage 3 a parameter of so many elements or fewer is of no unit.
   /// Nothing: 10 times the hidden size of the model.
   std::optional<int64_t> mostPersistent;

@@ -108,7 +108,8 @@ ImportedStep::getOptions() const {
   options.push_back({"mesh", axes});
   options.push_back({"stage", std::to_string(config.stage)});
   if (config.isOffloaded)
-    options.push_back({"offload", "optimizer"});
+    options.push_back({"offload", config.areParametersOffloaded ? "parameters"
+                                                                : "optimizer"});
   if (config.bucketBytes)
     options.push_back({"bucket-bytes", std::to_string(*config.bucketBytes)});
   return options;

@@ -35,14 +35,29 @@ static void readOffload(ConfigReader &reader) {
   reader.decide(key, "--offload=optimizer");
 }
 
-/// What stage 3 reads, and no other stage.
-static void readStage3(ConfigReader &reader) {
+/// Read at stage 3 only.
+static void readParameterOffload(ConfigReader &reader) {
   constexpr llvm::StringLiteral kDevice =
       "zero_optimization.offload_param.device";
-  if (reader.getString(kDevice).value_or("none") != "none")
-    return reader.fail(kDevice, "expected none: offload of parameters is not "
-                                "supported yet; remove offload_param");
-  reader.decide(kDevice, "parameters stay on the device");
+  StringRef device = reader.getString(kDevice).value_or("none");
+  if (device == "none")
+    return reader.decide(kDevice, "slices of units stay on the device");
+  if (device != "cpu")
+    return reader.fail(kDevice, device == "nvme"
+                                    ? "expected none or cpu: offload to NVMe "
+                                      "is not supported"
+                                    : "expected none or cpu");
+  if (!reader.config.isOffloaded)
+    return reader.fail(kDevice,
+                       "and offload_optimizer is not: parameters on the host "
+                       "are updated there; add offload_optimizer with device "
+                       "cpu, or remove offload_param");
+  reader.config.areParametersOffloaded = true;
+  reader.decide(kDevice, "--offload=parameters");
+}
+
+/// What stage 3 reads, and no other stage.
+static void readStage3(ConfigReader &reader) {
   if (reader.isAuto(kPersistenceKey))
     return reader.decide(kPersistenceKey,
                          "parameters of at most 10 times the hidden size are "
@@ -66,6 +81,8 @@ void zero::readZero(ConfigReader &reader) {
   if (config.stage == 3)
     readStage3(reader);
   readOffload(reader);
+  if (config.stage == 3)
+    readParameterOffload(reader);
   constexpr llvm::StringLiteral kUnused =
       "zero_optimization.ignore_unused_parameters";
   // DeepSpeed's default is true. A gradient that is missing by mistake is

@@ -16,7 +16,7 @@ usage: demo.sh [OPTION...]
   --steps N       number of steps (1000, a minute or two)
   --stage S       ZeRO stage: 0, 1, 2 or 3 (2)
   --precision P   type of gradients: bf16, f32, or fp16 with a loss scale (bf16)
-  --offload WHAT  state in host memory: none or optimizer (optimizer)
+  --offload WHAT  in host memory: none, optimizer or, at stage 3, parameters (optimizer)
   --text FILE     training text (default: /usr/share/common-licenses/*)
 USAGE
 }
@@ -64,8 +64,10 @@ axis='(pp|dp)=[1-9][0-9]*'
 [[ $stage =~ ^[0-3]$ ]] || wrong "--stage takes 0, 1, 2 or 3, not '$stage'"
 [[ $stage -lt 3 || $mesh != *pp* ]] ||
   wrong "--stage 3 takes a mesh without pipeline stages, such as dp=4, not '$mesh'"
-[[ $offload =~ ^(none|optimizer)$ ]] ||
-  wrong "--offload takes none or optimizer, not '$offload'"
+[[ $offload =~ ^(none|optimizer|parameters)$ ]] ||
+  wrong "--offload takes none, optimizer or parameters, not '$offload'"
+[[ $offload != parameters || $stage -eq 3 ]] ||
+  wrong "--offload parameters is for --stage 3, not $stage"
 [[ $precision =~ ^(bf16|fp16|f32)$ ]] ||
   wrong "--precision takes bf16, fp16 or f32, not '$precision'"
 

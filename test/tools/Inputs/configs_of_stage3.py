@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Configurations of ZeRO stage 3. Offload of parameters is not supported, so a user takes
-it out. The model of the test is small, and so a threshold that is a number must be."""
+"""Configurations of ZeRO stage 3. The model of the test is small, and so a threshold that
+is a number must be."""
 
 from config_parts import *
 
@@ -14,7 +14,6 @@ AUTO_SIZES = {
 }
 LIVE = {"stage3_max_live_parameters": 1e9, "stage3_max_reuse_distance": 1e9}
 SAVE = {"stage3_gather_16bit_weights_on_model_save": True}
-SET_PARAMETERS = ["--set=zero_optimization.offload_param.device=none"]
 SET_SMALL = ["--set=zero_optimization.stage3_param_persistence_threshold=90"]
 
 # The source, the configuration, and the flags that a user adds.
@@ -49,7 +48,7 @@ STAGE3 = [
             **LIVE,
             **SAVE,
         ),
-        SET_BF16 + SET_WARMUP + SET_PARAMETERS,
+        SET_BF16 + SET_WARMUP,
     ),
     (
         "huggingface/accelerate examples/deepspeed_config_templates/zero_stage3_config.json",

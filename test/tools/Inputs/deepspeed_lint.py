@@ -60,7 +60,7 @@ CASES = [
     ("warning", "gradient_clipping", "#8068", {}, {"gradient_clipping": 0}),
     ("warning", "bf16.check_grad_overflow", "#8035", {**BF16, **zero(1)}, {"bf16": {"enabled": True, "check_grad_overflow": True}, **zero(1)}),
     ("warning", "bf16.check_grad_overflow", "#6976", {**BF16, **zero(3)}, {**BF16, **zero(2)}),
-    ("error", "zero_optimization.offload_param.device", "not supported yet", zero(3, offload_param={"device": "cpu"}), zero(3, offload_param={"device": "none"})),
+    ("error", "zero_optimization.offload_param.device", "add offload_optimizer", zero(3, offload_param={"device": "cpu"}), zero(3, offload_param={"device": "cpu"}, offload_optimizer={"device": "cpu"})),
     ("error", "zero_optimization.stage3_param_persistence_threshold", "expected at least 0", zero(3, stage3_param_persistence_threshold=-1), zero(3, stage3_param_persistence_threshold=0)),
     ("note", "data_types.grad_accum_dtype", "added in bf16", BF16, {**BF16, **SUM}),
     ("note", "communication_data_type", "added in fp16", FP16, {**FP16, "communication_data_type": "fp32"}),

@@ -82,8 +82,26 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
         rank.calls().bind_parameter(rank.step, rank.find(name), &tensor));
   }
   State state;
+  // At stage 3 each layer is gathered, the next one meanwhile.
+  auto runForward = [&] {
+    if (!library.hasUnits)
+      return;
+    for (const char *name : {"fc1", "fc2"}) {
+      int32_t unit = -1;
+      rank.check(rank.calls().find_unit(rank.step, name, &unit));
+      rank.check(rank.calls().unshard(rank.step, unit, nullptr));
+      if (name[2] == '1')
+        rank.check(rank.calls().prefetch(rank.step, unit + 1));
+      std::vector<uint16_t> read =
+          rank.getParameter(std::string(name) + ".weight");
+      const char *bytes = reinterpret_cast<const char *>(read.data());
+      state.emplace_back(bytes, bytes + read.size() * sizeof(uint16_t));
+      rank.check(rank.calls().reshard(rank.step, unit, nullptr));
+    }
+  };
   for (int step = 0; step < 3; ++step) {
     for (int backward = 0; backward < 2; ++backward) {
+      runForward();
       // Nothing is said; what is right; in the last step that both are the
       // last.
       zero_rt_hint hint = step == 0                    ? ZERO_RT_HINT_UNKNOWN
@@ -106,6 +124,7 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
     state.emplace_back(sizeof(norm));
     std::memcpy(state.back().data(), &norm, sizeof(norm));
   }
+  runForward();
   int64_t count = 0;
   rank.check(rank.calls().state_count(rank.step, &count));
   for (int64_t i = 0; i < count; ++i) {
@@ -152,6 +171,7 @@ TEST_P(GpuBits, AreThoseOfTheProcessor) {
   options.stage = std::get<0>(GetParam());
   options.offload = std::get<1>(GetParam());
   options.bucketBytes = 4096;
+  library.hasUnits = options.stage == 3;
   library.wire = getRanks() == Ranks::ProcessesInBF16 ? "bf16" : "";
   open(options);
   std::vector<State> processor = run("host");
@@ -177,6 +197,18 @@ INSTANTIATE_TEST_SUITE_P(Threads, GpuBits,
                                           testing::Values("none", "optimizer"),
                                           testing::Values(1, 2, 3),
                                           testing::Values(Ranks::Threads)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Units, GpuBits,
+    testing::Combine(testing::Values(3),
+                     testing::Values("none", "optimizer", "parameters"),
+                     testing::Values(1, 2, 3), testing::Values(Ranks::Threads)),
+    nameOf);
+INSTANTIATE_TEST_SUITE_P(UnitsOfProcesses, GpuBits,
+                         testing::Combine(testing::Values(3),
+                                          testing::Values("none", "parameters"),
+                                          testing::Values(2),
+                                          testing::Values(Ranks::Processes)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(ThreadsOnTwo, GpuBits,
                          testing::Combine(testing::Values(0, 1, 2),
