@@ -355,8 +355,13 @@ def test_a_rank_that_does_not_come(workers: Workers) -> None:
         ({"zero": True}, "zero is a stage, 0, 1, 2 or 3, got True"),
         (
             {"offload": "cpu"},
-            "offload is True or False, got 'cpu'; True keeps the optimizer's state in the "
-            "memory of the host",
+            "offload is True, False or 'parameters', got 'cpu'; True keeps the optimizer's "
+            "state in the memory of the host",
+        ),
+        (
+            {"offload": "parameters", "zero": 2},
+            "offload='parameters' keeps slices of units on the host, and zero is 2; give "
+            "zero=3, or offload=True",
         ),
         ({"loss_scale": True}, "loss_scale must be 'dynamic' or a positive number"),
     ],

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from ranks import Workers
@@ -11,7 +13,8 @@ from units import Training, train_units
 
 def check_equal(workers: Workers, training: Training) -> None:
     found = workers.run(train_units, 3, training)
-    expected = workers.run(train_units, 2, training)
+    stage2 = dataclasses.replace(training, offload=bool(training.offload))
+    expected = workers.run(train_units, 2, stage2)
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.losses == theirs.losses
         # Buckets are others, and so is the order of the squares in f64.
@@ -31,6 +34,11 @@ def test_two_ranks(workers: Workers, dtype: torch.dtype, accumulation: int) -> N
 def test_without_clipping_and_with_offload(workers: Workers) -> None:
     check_equal(workers, Training(max_norm=None))
     check_equal(workers, Training(torch.bfloat16, 2, offload=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_parameters_on_the_host(workers: Workers, dtype: torch.dtype) -> None:
+    check_equal(workers, Training(dtype, 2, offload="parameters"))
 
 
 @pytest.mark.parametrize("checkpointing", ["re-entrant", "not re-entrant"])
@@ -59,8 +67,10 @@ def test_a_gradient_on_one_rank_only(workers: Workers) -> None:
 
 def test_one_rank() -> None:
     """A rank that is alone has all parameters whole."""
-    for training in (Training(accumulation=2), Training(offload=True)):
-        mine, theirs = train_units(3, training), train_units(2, training)
+    for offload in (False, True, "parameters"):
+        training = Training(accumulation=2, offload=offload)
+        stage2 = dataclasses.replace(training, offload=bool(offload))
+        mine, theirs = train_units(3, training), train_units(2, stage2)
         assert mine.losses == theirs.losses
         for name, value in theirs.model.items():
             assert torch.equal(mine.model[name], value), name

@@ -70,7 +70,7 @@ class Training:
     accumulation: int = 1
     checkpointing: str = ""
     max_norm: float | None = 0.5
-    offload: bool = False
+    offload: bool | str = False
     evaluates: bool = False
     # Whether rank 0 alone uses the adapters.
     is_uneven: bool = False

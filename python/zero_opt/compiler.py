@@ -48,7 +48,7 @@ class StepDescription:
     recipe: str
     ranks: int
     stage: int
-    offload: bool = False
+    offload: str = "none"
     target: str | None = None  # besides the CPU
 
     def to_json(self) -> str:
@@ -70,8 +70,8 @@ class StepDescription:
             "mesh": f"dp={self.ranks}",
             "stage": self.stage,
         }
-        if self.offload:
-            options["offload"] = "optimizer"
+        if self.offload != "none":
+            options["offload"] = self.offload
         elif self.ranks == 1:
             # Nothing is sent. All stages then compute the same, stage 0 with the fewest
             # copies, and a second bucket would only be more launches.

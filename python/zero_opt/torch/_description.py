@@ -21,6 +21,9 @@ UNKNOWN = ("amsgrad", "dampening", "decoupled_weight_decay", "maximize", "nester
 # Options that choose a way to compute the same step.
 HARMLESS = ("capturable", "differentiable", "foreach", "fused")
 
+# Whether state is on the host; "parameters": slices of units, too.
+Offload: TypeAlias = bool | str
+
 # The number of its parameter group, its name, and the parameter.
 Listed: TypeAlias = tuple[int, str, torch.Tensor]
 
@@ -84,15 +87,20 @@ def check_arguments(
     max_norm: float | None,
     zero: int,
     loss_scale: LossScale,
-    offload: bool,
+    offload: Offload,
 ) -> None:
-    if not isinstance(offload, bool):
+    if not isinstance(offload, bool) and offload != "parameters":
         raise ZeroOptError(
-            f"offload is True or False, got {offload!r}; True keeps the optimizer's state "
-            "in the memory of the host"
+            f"offload is True, False or 'parameters', got {offload!r}; True keeps the "
+            "optimizer's state in the memory of the host"
         )
     if isinstance(zero, bool) or zero not in (0, 1, 2, 3):
         raise ZeroOptError(f"zero is a stage, 0, 1, 2 or 3, got {zero!r}")
+    if offload == "parameters" and zero != 3:
+        raise ZeroOptError(
+            f"offload='parameters' keeps slices of units on the host, and zero is {zero}; "
+            "give zero=3, or offload=True"
+        )
     if max_norm is not None and (
         not isinstance(max_norm, int | float) or not 0 < max_norm < float("inf")
     ):
@@ -160,7 +168,7 @@ def describe_step(
     one_backward: bool,
     ranks: int,
     stage: int,
-    offload: bool,
+    offload: Offload,
     target: str | None,
 ) -> compiler.StepDescription:
     # torch sums the gradients of backward passes, and so does this step: whether the loss
@@ -192,6 +200,6 @@ def describe_step(
         recipe=text,
         ranks=ranks,
         stage=stage,
-        offload=offload,
+        offload=offload if isinstance(offload, str) else ("none", "optimizer")[offload],
         target=target,
     )

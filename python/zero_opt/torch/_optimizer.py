@@ -21,6 +21,7 @@ from zero_opt.torch._aliases import Aliases, Trained
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._description import (
     LossScale,
+    Offload,
     check_arguments,
     check_hyperparameters,
     check_unknown,
@@ -60,7 +61,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         loss_scale: LossScale = None,
         one_backward: bool = False,
         zero: int = 1,
-        offload: bool = False,
+        offload: Offload = False,
         process_group: Any = None,
         timeout: float = 1800.0,
         model: nn.Module | None = None,
@@ -122,7 +123,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             library,
             _ranks.connect(ranks, timeout),
             self._device.place,
-            self._device.choose_threads(offload),
+            self._device.choose_threads(bool(offload)),
             timeout,
         )
         expected = [*self.recipe.hyper] * len(self._trained_groups)
@@ -131,7 +132,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 f"the compiled step has the inputs {self._step.inputs}, which this package "
                 "does not know; build package and compiler from one version"
             )
-        self._place(named, model, found, values, offload)
+        self._place(named, model, found, values, bool(offload))
         self._delivery.needs_scale = loss_scale is not None
         self._delivery.takes_one_pass = one_backward
 

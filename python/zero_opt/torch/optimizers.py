@@ -17,7 +17,8 @@ weights: of a model on the meta device, the values of its parameters: a safetens
     one parameter at a time, so no rank has the whole model.
 device: of such a model, where it goes.
 offload: master weights and state are in the memory of the host, which updates them. The
-    bits are the same. A GPU then has the parameters and the summed gradients only.
+    bits are the same. A GPU then has the parameters and the summed gradients only. At
+    stage 3 "parameters" keeps slices of units there, too.
 process_group: the ranks that step together; None is torch's default group.
 timeout: how many seconds a rank waits for the others.
 model: the module of the parameters, where |params| lists them. Then replaced parameters
