@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pathlib
+import tempfile
 from typing import Any
 
 import pytest
@@ -135,6 +136,31 @@ def save_model(folder: str) -> bool:
         return not state
     saved = load_file(f"{folder}/model.safetensors")
     return all(torch.equal(values, state[name]) for name, values in saved.items())
+
+
+def save_another() -> tuple[bool, str]:
+    """A second model, of which each rank has all, is itself."""
+    with launched() as rank:
+        loop = Loop(1, 3, seed=rank)
+        teacher = loop.accelerator.prepare_model(make_gpt(9), evaluation_mode=True)
+        found = loop.accelerator.get_state_dict(teacher)
+        own = {name: values.clone() for name, values in found.items()}
+        is_right = all(
+            torch.equal(own[name], values)
+            for name, values in make_gpt(9).state_dict().items()
+        )
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                loop.accelerator.save_state(folder)
+                loop.accelerator.load_state(folder)
+        except ZeroOptError as error:
+            return is_right, str(error)
+        return is_right, "nothing was raised"
+
+
+def test_another_model(workers: Workers) -> None:
+    for is_right, message in workers.run(save_another):
+        assert is_right and message.startswith("Accelerate would load 2 models, of which")
 
 
 def test_saves_the_whole_model(workers: Workers, tmp_path: pathlib.Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -166,6 +167,80 @@ def count_alive() -> int:
     return most
 
 
+def test_hooks_ties_and_buffers_stay() -> None:
+    seen: list[torch.Tensor] = []
+    with zo.empty_parameters(), zo.empty_parameters():
+        model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, bias=False))
+        weight = nn.Parameter(torch.ones(2, 2))
+        model[0].weight = weight
+        model[1].weight = weight
+    with torch.device("meta"):
+        for module in model:
+            module.register_buffer("scale", buffer := torch.ones(2))
+    model[1]._buffers["scale"] = model[0]._buffers["scale"]
+    assert model[0].weight is model[1].weight and buffer.is_meta
+    model[0].weight.register_hook(seen.append)
+    model[0].weight.kept = "yes"
+    shapes = {"0.weight": (2, 2), "0.bias": (2,), "0.scale": (2,)}
+    weights = {name: torch.ones(shape) for name, shape in shapes.items()}
+    optimizer = zo.SGD(model, lr=0.1, weights=weights, device="cpu")
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert len(seen) == 1 and model[0].weight.kept == "yes"
+    assert model[0].scale is model[1].scale
+    assert not nn.Linear(1, 1).weight.is_meta
+    optimizer.close()
+
+
+def test_a_module_that_keeps_weak_references() -> None:
+    model = nn.LSTM(3, 3)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    with zo.empty_parameters():
+        empty = nn.LSTM(3, 3)
+    zo.SGD(empty, weights=state, device="cpu").close()
+    x = torch.ones(2, 1, 3)
+    assert torch.equal(empty(x)[0], model(x)[0])
+
+
+def test_another_thread_makes_modules_with_values() -> None:
+    made: list[nn.Module] = []
+    with zo.empty_parameters():
+        thread = threading.Thread(target=lambda: made.append(nn.Linear(1, 1)))
+        thread.start()
+        thread.join()
+        with pytest.raises(ZeroOptError, match="has no shape yet; make lazy modules"):
+            nn.LazyLinear(2)
+    assert not made[0].weight.is_meta
+
+
+def start_with_values(rank: int) -> str:
+    """What a rank says where rank |rank| has values, and the others have none."""
+    model = make() if get_rank() == rank else make_empty()
+    given = {} if get_rank() == rank else {"weights": make().state_dict(), "device": "cpu"}
+    try:
+        zo.SGD(model, timeout=5.0, **given)
+    except ZeroOptError as error:
+        return str(error)
+    return "nothing was raised"
+
+
+def start_without_weights() -> str:
+    given = {} if get_rank() else {"weights": make().state_dict(), "device": "cpu"}
+    try:
+        zo.SGD(make_empty(), timeout=5.0, **given)
+    except ZeroOptError as error:
+        return str(error)
+    return "nothing was raised"
+
+
+def test_ranks_that_differ(workers: Workers) -> None:
+    for rank in (0, 1):
+        for found in workers.run(start_with_values, rank):
+            assert "make the model in the same way on all ranks" in found
+    for found in workers.run(start_without_weights):
+        assert found.startswith("parameter 'embedding.weight' is on the meta device; give")
+
+
 def test_names_are_those_of_the_model() -> None:
     """Also where the optimizer got parameters without names."""
     model = make_empty()
@@ -216,6 +291,10 @@ def fail_to_read(name: str) -> torch.Tensor:
 
 def read_another_shape(_: str) -> torch.Tensor:
     return torch.ones(2)
+
+
+def read_integers(name: str) -> torch.Tensor:
+    return make().state_dict()[name].to(torch.int8)
 
 
 def read_no_tensor(_: str) -> Any:
@@ -318,6 +397,11 @@ def test_refused(
     "weights, message",
     [
         (fail_to_read, "weights cannot be read: KeyError: 'norm.weight'"),
+        (
+            read_integers,
+            "'norm.weight' has the values of torch.int8, expected float32, bfloat16, "
+            "float16 or float64; convert the model first",
+        ),
         (
             read_another_shape,
             "weights('norm.weight') is torch.Size([2]), expected a tensor of shape (6,)",

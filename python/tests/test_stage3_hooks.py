@@ -51,6 +51,45 @@ class Skipping(Stack):
         return x
 
 
+class Collecting(Stack):
+    """Layers write to a list and a dict that they get, as for losses besides."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        losses: list[torch.Tensor] = []
+        seen = {"first": x}
+        for layer in self.collectors:
+            x = layer(x, losses, seen=seen)
+        assert len(losses) == 3 and seen["first"].sum() == 0
+        return x + sum(losses)
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.collectors = nn.ModuleList(Collector() for _ in range(3))
+
+
+class Collector(Layer):
+    def forward(  # type: ignore[override]
+        self, x: torch.Tensor, losses: list[torch.Tensor], seen: dict[str, torch.Tensor]
+    ) -> torch.Tensor:
+        y = super().forward(x)
+        losses.append(y.square().mean())
+        seen["first"] = x * 0
+        return y
+
+
+class Hooked(Stack):
+    """A hook that was registered before reads the parameters."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+
+        def double(layer: nn.Module, args: Any) -> Any:
+            return (args[0] * (1 + layer.bias.detach().square().sum()),)
+
+        for layer in self.layers:
+            layer.register_forward_pre_hook(double)
+
+
 class Shared(Stack):
     """One layer is used again, as the layers of ALBERT are."""
 
@@ -286,6 +325,8 @@ def compare(kind: type[nn.Module], backward: Backward, sharded: int) -> bool:
         (Compiled, plainly, 10),
         (CompiledModel, plainly, 10),
         (Skipping, plainly, 10),
+        (Collecting, plainly, 6),
+        (Hooked, plainly, 6),
         (Shared, plainly, 10),
         (SharedSegments, plainly, 10),
         (Pairs, plainly, 12),

@@ -67,11 +67,14 @@ def continue_from(dtype: torch.dtype, zero: int, folder: str, way: str) -> Any:
     train_more(dtype, model, optimizer, range(1))  # there is other state to be replaced
     if way == "files":
         assert optimizer.load_checkpoint(f"{folder}/files") == 3
-    elif way == "model":
-        optimizer.load_model({} if get_rank() else whole)
+    elif way in ("model", "state first"):
+        if way == "model":
+            optimizer.load_model({} if get_rank() else whole)
         files = [torch.load(f"{folder}/{r}.pt", weights_only=False) for r in range(2)]
         states = [torch.load(io.BytesIO(f[0]), weights_only=False) for f in files]
         optimizer.load_state_dict(merge(states))
+        if way == "state first":
+            optimizer.load_model({} if get_rank() else whole)
     else:
         for name, parameter in model.named_parameters():
             if not name.startswith("layers."):
@@ -103,7 +106,10 @@ def test_a_model_and_the_state_of_all_ranks(
     """The way of Trainer and Accelerate."""
     folder = str(tmp_path)
     expected = workers.run(save_all, dtype, saved, folder)
-    assert is_equal(workers.run(continue_from, dtype, loaded, folder, "model"), expected)
+    ways = ["model", *["state first"] * (saved == loaded)]
+    for way in ways:
+        found = workers.run(continue_from, dtype, loaded, folder, way)
+        assert is_equal(found, expected), way
 
 
 def load_other_values(zero: int, trains: bool) -> list[bool]:

@@ -64,6 +64,9 @@ class Device:
         if self.is_gpu:
             torch.cuda.empty_cache()
 
+    def has_autocast(self) -> bool:
+        return torch.is_autocast_enabled(self.device.type)
+
     def check_no_capture(self) -> None:
         if self.is_gpu and torch.cuda.is_current_stream_capturing():
             raise ZeroOptError(

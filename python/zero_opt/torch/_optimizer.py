@@ -95,6 +95,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         # Whether a GPU may still work on the last step.
         self._is_pending = False
         self._ranks = ranks = _ranks.find_ranks(process_group)
+        values.check(ranks)
         self._frozen = [
             named for g in groups for named in g.params if not named[1].requires_grad
         ]
@@ -376,6 +377,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._check_open()
         if self._delivery.passes:
             refuse_within_step(call)
+        self._sharding.end_all()  # an exception has ended a forward pass
         self._wait_for_outcome()
         self._device.synchronize()  # the caller may have written parameters
 

@@ -17,6 +17,7 @@ pass, and backward the one before it. A wrong guess costs its bytes.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,7 @@ from torch.utils.hooks import RemovableHandle
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import Trained, put_back
+from zero_opt.torch._arguments import Arguments
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._device import Device
 from zero_opt.torch._order import UnitOrder
@@ -63,6 +65,8 @@ class ShardedUnit:
         self.is_unsharded = False
         # Forward passes that run now; a unit may call itself.
         self.depth = 0
+        # Of each of them: what it got in place of its arguments.
+        self.arguments: list[Arguments | None] = []
         # Whether the backward pass of the unit runs, and whether it has ended in the
         # backward pass of the step.
         self.is_in_backward = False
@@ -97,8 +101,14 @@ class ShardedUnit:
 
     def has_memory_of(self, tensor: torch.Tensor) -> bool:
         """Whether |tensor| is a parameter of the unit, or a view of one."""
-        place = tensor.untyped_storage().data_ptr()
-        return any(view.untyped_storage().data_ptr() == place for view in self._views)
+        try:
+            place = tensor.untyped_storage().data_ptr()
+        except (NotImplementedError, RuntimeError):  # a sparse one has several
+            return False
+        # Without elements there is no memory.
+        return place != 0 and any(
+            view.untyped_storage().data_ptr() == place for view in self._views
+        )
 
 
 class _Boundary(torch.autograd.Function):
@@ -201,7 +211,10 @@ class Sharding:
         outside: Any = torch.compiler.disable
         any_module: Any = module  # torch has no types for some of these
         self._handles += [
-            module.register_forward_pre_hook(outside(before), with_kwargs=True),
+            # Hooks that were registered before find the parameters, too.
+            module.register_forward_pre_hook(
+                outside(before), prepend=True, with_kwargs=True
+            ),
             module.register_forward_hook(
                 outside(after), with_kwargs=True, always_call=True
             ),
@@ -211,6 +224,7 @@ class Sharding:
 
     def _before(self, unit: ShardedUnit, args: Any, kwargs: Any) -> Any:
         unit.depth += 1
+        unit.arguments.append(None)
         if _runs_backward():
             self._enter_backward(unit)
         elif unit.depth == 1:
@@ -220,32 +234,27 @@ class Sharding:
             self._prefetch(self._order.next.get(unit.number))
         if not torch.is_grad_enabled():
             return None
-        leaves, tree = _pytree.tree_flatten((args, kwargs))
-        places = [
-            i
-            for i, leaf in enumerate(leaves)
-            if isinstance(leaf, torch.Tensor) and leaf.requires_grad
-        ]
-        if not places:
-            return None
         own = weakref.ref(self)
 
         def end() -> None:
             if (sharding := own()) is not None:
                 sharding._leave_backward(unit)
 
-        tensors = _Boundary.apply(end, *(leaves[i] for i in places))
-        for i, tensor in zip(places, tensors, strict=True):
-            leaves[i] = tensor
-        return _pytree.tree_unflatten(leaves, tree)
+        replace = functools.partial(_Boundary.apply, end)
+        unit.arguments[-1] = arguments = Arguments((args, kwargs), replace)
+        return arguments.values
 
     def _after(self, unit: ShardedUnit, output: Any) -> None:
         if not unit.depth:
             return  # a hook before ours has raised
         unit.depth -= 1
-        self._check_output(unit, output)
-        if not unit.depth and unit.is_unsharded and not unit.is_in_backward:
-            self._reshard(unit)
+        if (arguments := unit.arguments.pop()) is not None:
+            arguments.write_back()
+        try:
+            self._check_output(unit, output)
+        finally:
+            if not unit.depth and unit.is_unsharded and not unit.is_in_backward:
+                self._reshard(unit)
         if not torch.is_grad_enabled():
             return
         own = weakref.ref(self)
@@ -303,6 +312,7 @@ class Sharding:
         self.end_backward()
         for unit in self.units:
             unit.depth = 0
+            unit.arguments.clear()
             if unit.is_unsharded:
                 self._reshard(unit)
 
@@ -343,6 +353,9 @@ class Sharding:
     def _reshard(self, unit: ShardedUnit) -> None:
         unit.detach()
         unit.is_unsharded = False
+        if self._device.has_autocast():
+            # It would keep the parameters in another type until it ends.
+            torch.clear_autocast_cache()
         self._step.reshard(unit.number, self._device.stream)
 
     def list_state(self, model: nn.Module) -> dict[str, Any]:

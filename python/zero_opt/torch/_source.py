@@ -19,6 +19,7 @@ from zero_opt.torch._ranks import Ranks
 Weights: TypeAlias = (
     "str | os.PathLike[str] | Mapping[str, torch.Tensor] | Callable[[str], torch.Tensor]"
 )
+_DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 # A tensor and its names. A tied parameter has several.
 Wanted: TypeAlias = tuple[torch.Tensor, list[str]]
 
@@ -137,6 +138,11 @@ class Source:
                 raise ZeroOptError(
                     f"weights('{names[0]}') is {what}, expected a tensor of shape "
                     f"{tuple(values.shape)}"
+                )
+            if found.dtype not in _DTYPES and values.is_floating_point():
+                raise ZeroOptError(
+                    f"'{names[0]}' has the values of {found.dtype}, expected float32, "
+                    "bfloat16, float16 or float64; convert the model first"
                 )
             values.copy_(found.detach())
 

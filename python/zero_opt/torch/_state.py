@@ -178,6 +178,18 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
                     )
                 yield entry, values
 
+    def restore_master(self, trained: Trained, saved: dict[str, Any]) -> None:
+        """Writes the master weights of |saved|, if the parameter of a unit is these,
+        rounded."""
+        entries = self._entries[trained.number].get(MASTER, [])
+        found = _pieces.unprotect(saved.get(MASTER))
+        if not self._has_rounded(trained, saved.get(MASTER)):
+            return
+        for entry in entries:
+            values = _pieces.find([found], entry.begin, entry.end)
+            if values is not None:
+                _write(self._step, entry, values)
+
     def _has_rounded(self, trained: Trained, master: Any) -> bool:
         """Whether the parameter of a unit is |master|, rounded. No step compares them."""
         found = _pieces.unprotect(master)

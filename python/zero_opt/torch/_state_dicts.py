@@ -84,8 +84,8 @@ class StateDicts(torch.optim.Optimizer):
     def load_model(self, weights: Weights) -> None:
         """Gives the parameters and the buffers of the model other values: those of a file
         or folder of safetensors, or of a dict such as consolidate_model() returned; only
-        rank 0 needs it. All ranks make this call. State stays, and master weights are the
-        parameters."""
+        rank 0 needs it. All ranks make this call. State stays. Master weights are the
+        parameters, where they are not so already."""
         model = self._find_model("load_model", "load_state_dict")
         wanted: dict[int, Wanted] = {}
         for name, tensor in self._sharding.list_state(model).items():
@@ -96,7 +96,14 @@ class StateDicts(torch.optim.Optimizer):
         entries = {id(entry.parameter): entry for entry in self._aliases.trained}
         for key, (tensor, names) in wanted.items():
             values = source.read((tensor, names), tensor.device)
-            self._aliases.write(tensor, entries.get(key), values)
+            entry = entries.get(key)
+            if entry is None or entry.unit is None:
+                self._aliases.write(tensor, entry, values)
+                continue
+            # Master weights stay if they are the new parameter, rounded.
+            saved = self._state.read(entry)
+            self._aliases.write(tensor, entry, values)
+            self._state.restore_master(entry, saved)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads what state_dict() returned on the same rank of as many ranks, what

@@ -9,36 +9,63 @@ model.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import UninitializedParameter
+from torch.utils.weak import WeakIdKeyDictionary
 
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._parameters import ListedGroup
 from zero_opt.torch._ranks import Ranks
 from zero_opt.torch._source import Source, Wanted, Weights, describe
 
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+_lock = threading.Lock()
+# By thread in a block: the empty parameter of each that was registered.
+_made: dict[int, Any] = {}
+_register: Any = nn.Module.register_parameter
+
+
+def _register_empty(owner: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+    made = _made.get(threading.get_ident())
+    if made is not None and parameter is not None and not parameter.is_meta:
+        if isinstance(parameter, UninitializedParameter):
+            raise ZeroOptError(
+                f"parameter '{name}' has no shape yet; make lazy modules outside of "
+                "empty_parameters()"
+            )
+        # One that is registered twice is tied.
+        if (empty := made.get(parameter)) is None:
+            like = torch.empty_like(parameter, device="meta")
+            empty = nn.Parameter(like, requires_grad=parameter.requires_grad)
+            made[parameter] = empty
+        parameter = empty
+    _register(owner, name, parameter)
+
 
 @contextlib.contextmanager
 def empty_parameters() -> Iterator[None]:
-    """Modules that are made in this block have parameters on the meta device, and buffers
-    with values."""
+    """Modules that this thread makes in the block have parameters on the meta device, and
+    buffers with values."""
+    thread = threading.get_ident()
+    if thread in _made:
+        yield
+        return
     module: Any = nn.Module
-    register = module.register_parameter
-
-    def register_empty(owner: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
-        if parameter is not None and not parameter.is_meta:
-            empty = torch.empty_like(parameter, device="meta")
-            parameter = nn.Parameter(empty, requires_grad=parameter.requires_grad)
-        register(owner, name, parameter)
-
-    module.register_parameter = register_empty
+    with _lock:
+        _made[thread] = WeakIdKeyDictionary()
+        module.register_parameter = _register_empty
     try:
         yield
     finally:
-        module.register_parameter = register
+        with _lock:
+            del _made[thread]
+            if not _made:
+                module.register_parameter = _register
 
 
 class Values:
@@ -60,8 +87,9 @@ class Values:
             self._note(group.params)
         if model is not None:
             self._note(model.named_buffers(remove_duplicate=False))
-        self._check_arguments(device)
-        self._device = None if device is None else torch.empty((), device=device).device
+        self._device_name = device
+        self._device: torch.device | None = None
+        self._error = self._find_error(device)
 
     def _note(self, named: Any) -> None:
         for name, tensor in named:
@@ -69,27 +97,46 @@ class Values:
                 _, names = self._empty.setdefault(id(tensor), (tensor, []))
                 names.append(name)
 
-    def _check_arguments(self, device: Any) -> None:
+    def _find_error(self, device: Any) -> str | None:
         if not self._empty:
             if self._weights is None and device is None:
-                return
-            raise ZeroOptError(
-                f"{'device' if self._weights is None else 'weights'} is for a model on the "
-                "meta device, and this one has values; leave it out"
+                return None
+            what = "device" if self._weights is None else "weights"
+            return (
+                f"{what} is for a model on the meta device, and this one has values; leave "
+                "it out"
             )
         what = describe(next(iter(self._empty.values())))
         if self._weights is None:
-            raise ZeroOptError(
-                f"{what} is on the meta device; give the optimizer "
-                "the values of the model, such as weights='model.safetensors', or give the "
-                "model memory with to_empty(device=...)"
+            return (
+                f"{what} is on the meta device; give the optimizer the values of the "
+                "model, such as weights='model.safetensors', or give the model memory with "
+                "to_empty(device=...)"
             )
         if device is None:
-            raise ZeroOptError(
-                f"{what} is on the meta device; say where it goes, such as device='cpu'"
-            )
+            return f"{what} is on the meta device; say where it goes, such as device='cpu'"
         if (kind := torch.device(device).type) not in ("cpu", "cuda"):
-            raise ZeroOptError(f"device is {kind}, expected the CPU or a GPU of CUDA")
+            return f"device is {kind}, expected the CPU or a GPU of CUDA"
+        return None
+
+    def check(self, ranks: Ranks) -> None:
+        """An error of one rank is one on all ranks, and so is a difference: before ranks
+        wait for each other."""
+        own = [names[0] for _, names in self._empty.values()]
+        found = ranks.gather((self._error, own))
+        for error in (self._error, *(error for error, _ in found)):
+            if error:
+                raise ZeroOptError(error)
+        for rank, (_, names) in enumerate(found):
+            if names != own:
+                name = next(iter({*names} ^ {*own}), "")
+                has = "values" if name in own else "none"
+                raise ZeroOptError(
+                    f"parameter '{name}' has {has} on rank {rank}, and not so on rank "
+                    f"{ranks.rank}; make the model in the same way on all ranks"
+                )
+        if self._device_name is not None:
+            self._device = torch.empty((), device=self._device_name).device
 
     def find_device(self, tensor: torch.Tensor) -> torch.device:
         """Where |tensor| is or goes."""
@@ -113,9 +160,14 @@ class Values:
         if not self.has(parameter):
             return
         values = nn.Parameter(self._read(parameter), parameter.requires_grad)
-        # torch assigns no `.data` of another device.
-        swap: Any = torch.utils.swap_tensors
+        # torch assigns no `.data` of another device. What is swapped has the hooks.
+        hooks = {name: getattr(parameter, name) for name in _HOOKS}
+        swap: Any = torch._C._swap_tensor_impl
         swap(parameter, values)
+        for name, found in hooks.items():
+            if found is not None:
+                setattr(parameter, name, None)
+                setattr(parameter, name, found)
         del self._empty[id(parameter)]
 
     def share(
@@ -137,8 +189,11 @@ class Values:
         ranks.broadcast_tensors(frozen)
         if model is None:
             return
+        made: dict[int, torch.Tensor] = {}  # a buffer may be that of two modules
         for module in model.modules():
             for key, buffer in module._buffers.items():
                 if buffer is not None and self.has(buffer):
-                    module._buffers[key] = self._read(buffer)
+                    if id(buffer) not in made:
+                        made[id(buffer)] = self._read(buffer)
+                    module._buffers[key] = made[id(buffer)]
         ranks.broadcast_tensors(model.buffers())

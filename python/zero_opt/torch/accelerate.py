@@ -174,11 +174,15 @@ def prepare(
     accelerator.clip_grad_norm_ = _refuse_clipping
     accelerator.clip_grad_value_ = _refuse_clipping
     own = weakref.ref(prepared)
+    sharded = accelerator.unwrap_model(model)
     if prepared.is_sharded:
+        get_other = accelerator.get_state_dict
 
-        def get_state_dict(_: nn.Module, unwrap: bool = True) -> dict[str, torch.Tensor]:
+        def get_state_dict(asked: nn.Module, unwrap: bool = True) -> Any:
             """On rank 0. All ranks make this call."""
-            return optimizer.consolidate_model()
+            if accelerator.unwrap_model(asked) is sharded:
+                return optimizer.consolidate_model()
+            return get_other(asked, unwrap)
 
         accelerator.get_state_dict = get_state_dict
 
@@ -190,9 +194,16 @@ def prepare(
         if (optimizer := own()) is None:
             return
         optimizer.load_from(folder)
-        if optimizer.is_sharded:
-            models.remove(model)  # Accelerate loads those that are left
-            optimizer.optimizer.load_model(folder)
+        if not optimizer.is_sharded:
+            return
+        if len(models) != 1:
+            raise ZeroOptError(
+                f"Accelerate would load {len(models)} models, of which ranks have slices "
+                "of one, and their files have numbers; prepare the others by another "
+                "Accelerator"
+            )
+        models.clear()  # Accelerate loads those that are left
+        optimizer.optimizer.load_model(folder)
 
     accelerator.register_save_state_pre_hook(save)
     accelerator.register_load_state_pre_hook(load)

@@ -62,6 +62,7 @@ class Trainer(transformers.Trainer):  # type: ignore[misc]
         if not isinstance(self.optimizer, PreparedOptimizer):
             self.optimizer = prepare_optimizer(self.accelerator, self.optimizer)
         optimizer = self.optimizer.optimizer
+        self._check_best_model(model)
         if optimizer.max_norm != self._max_norm:
             raise ZeroOptError(
                 f"the optimizer has max_norm {optimizer.max_norm}, and TrainingArguments "
@@ -117,6 +118,16 @@ class Trainer(transformers.Trainer):  # type: ignore[misc]
         norm = self.optimizer.grad_norm if self.control.should_log else None
         super()._maybe_log_save_evaluate(tr_loss, norm, *args, **kw)
 
+    def _check_best_model(self, model: nn.Module) -> None:
+        is_adapted = not isinstance(
+            self.accelerator.unwrap_model(model), transformers.PreTrainedModel
+        ) and hasattr(model, "peft_config")
+        if self.args.load_best_model_at_end and is_adapted and self._find_sharded():
+            raise ZeroOptError(
+                "load_best_model_at_end would load adapters into a model of which ranks "
+                "have slices; load the best checkpoint in a new process"
+            )
+
     def _find_sharded(self) -> CompiledOptimizer | None:
         """The optimizer, if ranks have slices of the model."""
         prepared = self.optimizer
@@ -141,13 +152,23 @@ class Trainer(transformers.Trainer):  # type: ignore[misc]
         if (optimizer := self._find_sharded()) is None:
             super()._load_from_checkpoint(resume_from_checkpoint, model)
         else:
-            optimizer.load_model(resume_from_checkpoint)
+            self._load_sharded(optimizer, resume_from_checkpoint)
+
+    def _load_sharded(self, optimizer: CompiledOptimizer, folder: str) -> None:
+        """A model of transformers may have other names in files."""
+        model = self.accelerator.unwrap_model(self.model)
+        weights: Any = folder
+        if isinstance(model, transformers.PreTrainedModel):
+            weights = {}
+            if self.args.process_index == 0:
+                weights = type(model).from_pretrained(folder, dtype="auto").state_dict()
+        optimizer.load_model(weights)
 
     def _load_best_model(self) -> None:
         if (optimizer := self._find_sharded()) is None:
             super()._load_best_model()
         else:
-            optimizer.load_model(self.state.best_model_checkpoint)
+            self._load_sharded(optimizer, self.state.best_model_checkpoint)
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
