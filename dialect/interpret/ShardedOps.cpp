@@ -38,17 +38,26 @@ template <typename OpT> void ShardedStep::evaluateSum(OpT op) {
   values[op.getOutput()] = std::move(results);
 }
 
-void ShardedStep::evaluateAllGather(AllGatherOp op) {
-  PerRank results = values[op.getInput()];
-  const PerRank &slices = values[op.getInput()];
-  for (const auto &group : getGroups(op.getAxes(), op.getInput())) {
+PerRank ShardedStep::gather(Value input, ArrayRef<StringAttr> axes) {
+  PerRank results = values[input];
+  const PerRank &slices = values[input];
+  for (const auto &group :
+       ranks.getGroups(axes, cast<ValueType>(input.getType()))) {
     Array whole = slices[group.front()];
     for (int64_t rank : ArrayRef(group).drop_front())
       llvm::append_range(whole.elements, slices[rank].elements);
     for (int64_t rank : group)
       results[rank] = whole;
   }
-  values[op.getOutput()] = std::move(results);
+  return results;
+}
+
+/// Callers read the whole parameters: at stage 3 they unshard a unit first.
+void ShardedStep::evaluateAssign(AssignOp op) {
+  auto type = cast<ValueType>(op.getValue().getType());
+  int64_t last = type.getShape().size() - 1;
+  buckets[op.getBucket()].parameters =
+      gather(op.getValue(), type.getAxesOfDim(last));
 }
 
 //===----------------------------------------------------------------------===//
@@ -194,8 +203,10 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
     evaluateSum(reduce);
   } else if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
     evaluateSum(scatter);
-  } else if (auto gather = dyn_cast<AllGatherOp>(op)) {
-    evaluateAllGather(gather);
+  } else if (auto all = dyn_cast<AllGatherOp>(op)) {
+    values[all.getOutput()] =
+        gather(all.getInput(),
+               SmallVector<StringAttr>(all.getAxes().getAsRange<StringAttr>()));
   } else if (auto transfer = dyn_cast<TransferOp>(op)) {
     // A transfer does not change the value.
     define(transfer.getOutput(),
@@ -242,7 +253,7 @@ LogicalResult ShardedStep::evaluateOwn(Operation &op) {
   } else if (auto update = dyn_cast<UpdateBucketOp>(op)) {
     evaluateUpdate(update);
   } else if (auto assign = dyn_cast<AssignOp>(op)) {
-    buckets[assign.getBucket()].parameters = values[assign.getValue()];
+    evaluateAssign(assign);
   } else {
     return op.emitOpError()
            << "is not supported by the interpreter in the sharded phase";

@@ -45,7 +45,9 @@ private:
                                               mlir::Value input);
   /// A zero.all_reduce or zero.reduce_scatter.
   template <typename OpT> void evaluateSum(OpT op);
-  void evaluateAllGather(AllGatherOp op);
+  /// The slices of the ranks of each process group over |axes|, joined.
+  PerRank gather(mlir::Value input, mlir::ArrayRef<mlir::StringAttr> axes);
+  void evaluateAssign(AssignOp op);
   void evaluateArrivals(ArrivalCountOp op);
   void evaluateDelivered(DeliveredCountOp op);
   void evaluateCountReplicatedOnce(CountReplicatedOnceOp op);
