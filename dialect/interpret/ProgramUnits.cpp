@@ -100,11 +100,10 @@ UnitTableOp ProgramInterpreter::getUnit(FlatSymbolRefAttr bucket) {
   return nullptr;
 }
 
-Array ProgramInterpreter::joinSlices(int64_t rank, zrt::BucketTableOp table) {
-  FlatSymbolRefAttr symbol = table.getParametersAttr();
-  const Buffer &buffer = program.getBuffer(symbol);
+Array ProgramInterpreter::joinSlices(int64_t rank, zrt::BucketTableOp table,
+                                     const PerRank &slices) {
+  const Buffer &buffer = program.getBuffer(table.getParametersAttr());
   zrt::BufferOp op = buffer.op;
-  const PerRank &slices = program.read(symbol);
   Array whole(*buffer.format, op.getRowLength());
   for (const auto &group : ranks.getGroups(op.getOwners()))
     if (llvm::is_contained(group, rank))
@@ -114,13 +113,40 @@ Array ProgramInterpreter::joinSlices(int64_t rank, zrt::BucketTableOp table) {
   return whole;
 }
 
+void ProgramInterpreter::keepGathered(const Action &action,
+                                      ArrayRef<int64_t> group) {
+  const zrt::ProgramSymbols &symbols = program.getSymbols();
+  SmallVector<zrt::MemoryUse> uses =
+      symbols.getUses(cast<zrt::RuntimeCall>(action.call), nullptr);
+  for (zrt::BucketTableOp table : symbols.getTablesOf(action.unit)) {
+    StringAttr memory = symbols.getMemory(table.getUnshardedAttr());
+    if (llvm::none_of(uses, [&](const zrt::MemoryUse &use) {
+          return use.writes && use.memory == memory;
+        }))
+      continue;
+    auto &[slices, rows] = gathered[table];
+    slices.resize(ranks.size(), Array(kF64, 0));
+    rows.resize(ranks.size(), Array(kF64, 0));
+    // A slice is kept when it is copied, and a row when slices are gathered.
+    for (int64_t rank : group)
+      if (isa<zrt::Collective>(action.call))
+        rows[rank] = joinSlices(rank, table, slices);
+      else
+        slices[rank] = program.read(table.getParametersAttr())[rank];
+  }
+}
+
 static bool isSame(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
 void ProgramInterpreter::readUnit(int64_t rank, UnitTableOp unit) {
   for (zrt::BucketTableOp table : program.getSymbols().getTablesOf(unit)) {
-    Array expected = joinSlices(rank, table);
+    auto it = gathered.find(table);
+    Array expected =
+        it != gathered.end()
+            ? it->second.second[rank]
+            : joinSlices(rank, table, program.read(table.getParametersAttr()));
     const Array &view = program.read(table.getUnshardedAttr())[rank];
     for (const Parameter &parameter : parameters) {
       if (parameter.table != table)

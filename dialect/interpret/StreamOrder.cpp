@@ -64,17 +64,19 @@ LogicalResult ProgramInterpreter::StreamOrder::start(size_t index) {
 
 LogicalResult ProgramInterpreter::StreamOrder::finish(size_t index) {
   const Item &item = queues.getItem(index);
+  SmallVector<int64_t> group;
+  for (size_t together : queues.getTogether(index))
+    group.push_back(queues.getItem(together).rank);
+  llvm::sort(group);
   if (item.action.note)
     item.action.note();
   else if (isa_and_present<zrt::Collective>(item.action.call)) {
-    SmallVector<int64_t> group;
-    for (size_t together : queues.getTogether(index))
-      group.push_back(queues.getItem(together).rank);
-    llvm::sort(group);
     if (failed(owner.runCollective(item.action.call, group)))
       return failure();
   } else if (item.action.call && failed(owner.run(item.action, item.rank)))
     return failure();
+  if (item.action.call && item.action.unit)
+    owner.keepGathered(item.action, group);
   for (size_t together : queues.getTogether(index))
     started.erase(together);
   queues.finish(progress, index);
