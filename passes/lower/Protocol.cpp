@@ -124,10 +124,13 @@ FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
                                        const BucketBuffers &bucket) {
   if (!bucket.reduceBuffer)
     return bucket.gradient;
+  // Behind the loop the memory of the gradient may be that of another bucket.
+  FlatSymbolRefAttr addends =
+      bucket.scatterAxes ? bucket.gradient : bucket.getAccumulator();
   calls.call<zrt::LaunchOp>(
       program.storeKernel(bucket.gradientType.getElementType(),
                           bucket.reduceDtype),
-      program.getBuilder().getArrayAttr({bucket.gradient, bucket.reduceBuffer}),
+      program.getBuilder().getArrayAttr({addends, bucket.reduceBuffer}),
       bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
       /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
   return bucket.reduceBuffer;

@@ -75,8 +75,8 @@ struct BucketBuffers {
 /// Buckets by name, in the order in which their gradients are expected.
 using BucketMap = llvm::MapVector<mlir::StringAttr, BucketBuffers>;
 
-/// The buffer that a reduction of |bucket| reads: the gradient, or its copy in
-/// the reduce dtype. Appends the copy to |calls|.
+/// The buffer that a reduction of |bucket| reads: the gradient, or a copy of
+/// the addends in the reduce dtype. Appends the copy to |calls|.
 mlir::FlatSymbolRefAttr prepareAddends(ProgramBuilder &program,
                                        HandlerBuilder &calls,
                                        const BucketBuffers &bucket);
