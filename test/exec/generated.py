@@ -51,16 +51,14 @@ def draw_mesh(rng):
     return mesh
 
 
-def is_reduced(step, over):
-    """Whether every gradient is summed over an axis whose ranks own slices. Where
-    one is not, stage 2 cannot be lowered yet."""
-    mesh = make_step.read_mesh(step)
-    classes = [make_step.CLASSES[name] for name in step.classes.split(",")]
-    used = classes[: step.parameters]
-    return all(
-        any(axis in mesh and (not over or axis in over) for axis in one.partial)
-        for one in used
-    )
+def draw_units(rng, parameters):
+    """Units of parameters that need not follow each other; some are of no unit."""
+    inside = [i for i in range(parameters) if rng.random() < 0.8]
+    if rng.random() < 0.5:
+        rng.shuffle(inside)
+    count = min(rng.randint(1, 4), len(inside))
+    cuts = sorted(rng.sample(range(1, len(inside)), count - 1)) if count else []
+    return [inside[a:b] for a, b in zip([0, *cuts], [*cuts, None]) if count]
 
 
 def draw(rng):
@@ -99,7 +97,7 @@ def draw(rng):
         schedule=[],
         tied="",
         one_backward=False,
-        units=0,
+        units=[],
     )
     if step.norm == "both":
         step.nonfinite = rng.choice(["skip", "error"])
@@ -128,11 +126,8 @@ def draw(rng):
         owners = [axis for axis in mesh if axis != "pp"]
         if owners and rng.random() < 0.4:
             over = rng.sample(owners, rng.randint(1, len(owners)))
-    stage = rng.choice([0, 1, 2])
-    if stage == 2 and not is_reduced(step, over):
-        stage = 1
     lowering = [
-        f"--stage={stage}",
+        f"--stage={rng.choice([0, 1, 2])}",
         f"--offload={rng.choice(['none', 'optimizer'])}",
         f"--bucket-bytes={rng.choice(['16', '1KiB', '25MiB'])}",
         f"--shard-over={','.join(over)}",
@@ -147,6 +142,11 @@ def draw(rng):
     phase = rng.choice(["sharded", "placed", "scheduled"])
     running.append(f"--measure={rng.choice(['true', 'false'])}")
     running.append(f"--absent={rng.choice(['true', 'false'])}")
+    if rng.random() < 0.3:
+        step.units = draw_units(rng, parameters)
+        # No unit has parameters of some pipeline stages only.
+        if step.units and "pp" not in make_step.read_mesh(step):
+            lowering[0] = f"--stage={rng.choice([2, 3, 3, 3])}"
     return step, lowering, running, phase
 
 
@@ -157,7 +157,14 @@ def simpler(drawn):
     fewer = [sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :], sizes[:-1], sizes[1:]]
     for left in fewer:
         if 0 < len(left) < len(sizes):
-            yield change(step, parameters=len(left), sizes=",".join(left)), *drawn[1:]
+            units = [[i for i in unit if i < len(left)] for unit in step.units]
+            units = [unit for unit in units if unit]
+            yield change(step, parameters=len(left), sizes=",".join(left), units=units), *drawn[1:]
+    for i, unit in enumerate(step.units):
+        without = step.units[:i] + step.units[i + 1 :]
+        yield change(step, units=without), *drawn[1:]
+        if len(unit) > 1:
+            yield change(step, units=[*without, unit[1:]]), *drawn[1:]
     for i, size in enumerate(sizes):
         smaller = str(int(size) // 2)
         if smaller != size:
@@ -203,7 +210,9 @@ def check(binaries, file, drawn, compiled):
     with open(file, "w") as out:
         make_step.write_step(step, out)
     if compiled:
-        way = ["--engine=compiled", "--arrivals=interleaved"]
+        # A unit is resharded in the backward pass that is open.
+        arrivals = "shuffled" if "--stage=3" in lowering else "interleaved"
+        way = ["--engine=compiled", f"--arrivals={arrivals}"]
     else:
         way = ["--engine=interpreter", f"--until={phase}"]
         if phase == "scheduled":

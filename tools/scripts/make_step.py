@@ -123,10 +123,8 @@ def write_step(options, out):
         listed = ", ".join(parameters[i].name for i in members)
         skips = options.absent == "skip" and set(members) <= set(optional)
         out.write(f"zero.group @group{group} [{listed}]{' absent skip' * skips}\n")
-    # The last parameters are of no unit if the units do not divide them.
-    for unit in range(options.units):
-        size = options.parameters // options.units
-        listed = ", ".join(p.name for p in parameters[unit * size : (unit + 1) * size])
+    for unit, members in enumerate(options.units):
+        listed = ", ".join(parameters[i].name for i in members)
         out.write(f"zero.unit @unit{unit} [{listed}]\n")
     for optimizer in dict.fromkeys(optimizers):
         out.write(optimizer.read_text())
@@ -259,6 +257,13 @@ def read_mesh(options):
     return {axis: int(size) for axis, size in pairs}
 
 
+def cut_units(parameters, units):
+    """The parameters of each unit. The last parameters are of no unit if the units do not
+    divide them."""
+    size = parameters // max(units, 1)
+    return [range(unit * size, (unit + 1) * size) for unit in range(units)]
+
+
 def numbers(text):
     return [int(number) for number in text.split(",") if number]
 
@@ -325,7 +330,9 @@ def main():
     parser.add_argument(
         "--optimizer", nargs="+", required=True, help=".mlir files, one per group, in turn"
     )
-    write_step(parser.parse_args(), sys.stdout)
+    options = parser.parse_args()
+    options.units = cut_units(options.parameters, options.units)
+    write_step(options, sys.stdout)
 
 
 if __name__ == "__main__":
