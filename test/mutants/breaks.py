@@ -210,9 +210,7 @@ BREAKS = [
      "scale.getInput()), scale.getFactor());",
      "return moveToHost(builder, scale.getInput());"),
     ("offload", "updated parameters stay on the host", OFFLOAD,
-     "Value back = builder.create<TransferOp>(\n      update.getLoc(), "
-     "moved.getParameters(), MemorySpace::device);",
-     "Value back = moved.getParameters();"),
+     "if (!keepsParameters)", "if (keepsParameters)"),
     ("offload", "rows are forgotten", OFFLOAD,
      "update.getOutcomes(), update.getRows(), update.getRowOfAttr());",
      "update.getOutcomes(), ValueRange(), update.getRowOfAttr());"),
@@ -233,7 +231,7 @@ BREAKS = [
      "builder.getDenseI64ArrayAttr(\n"
      "          SmallVector<int64_t>(update.getRowOf().size(), 0)));"),
     ("offload", "updates run on the device, too", OFFLOAD,
-     "update.erase();", "(void)back;"),
+     "update.erase();", "(void)kept;"),
     ("offload", "gradients are moved before they are reduced", OFFLOAD,
      "return builder.create<TransferOp>(gradient.getLoc(), gradient,",
      "return builder.create<TransferOp>(gradient.getLoc(), "
