@@ -66,4 +66,4 @@ def test_section(workers: Workers, tmp_path: pathlib.Path, heading: str) -> None
 
 def test_the_page_has_these_sections() -> None:
     assert len(read_sections()) == 10
-    assert sum(len(blocks) for blocks in read_sections().values()) == 15
+    assert sum(len(blocks) for blocks in read_sections().values()) == 16
