@@ -23,7 +23,7 @@ BF16, F32 = 2, 4
 MOST_PADS = 0.001
 
 
-def plan_of(binaries, ranks):
+def plan_of(binaries, ranks, offload="none"):
     step = (ROOT / "examples/gpt2_small.mlir").read_text()
     units = ""
     for block in range(BLOCKS):
@@ -32,7 +32,7 @@ def plan_of(binaries, ranks):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "step.mlir"
         file.write_text(step.replace("zero.group ", units + "zero.group ", 1))
-        command = [pathlib.Path(binaries) / "zero-compile", file, f"--mesh=dp={ranks}", "--stage=3", "-o", folder]
+        command = [pathlib.Path(binaries) / "zero-compile", file, f"--mesh=dp={ranks}", "--stage=3", f"--offload={offload}", "-o", folder]
         subprocess.run(command, check=True, capture_output=True)
         return json.loads((pathlib.Path(folder) / "train.plan.json").read_text())
 
@@ -74,9 +74,28 @@ def compare(plan, ranks, units, unit, rest):
     return wrong
 
 
+def compare_offload(plan, ranks, units, unit, rest):
+    """The same for slices of units on the host, beside what the update of the rest writes
+    there. Each gather of a unit copies this rank's slice to the device."""
+    planned = plan["bytes_per_rank"]["several_backwards"]
+    rows = {
+        "on the device": (planned["device"]["parameter"], BF16 * (2 * unit + rest)),
+        "on the host": (planned["host"]["parameter"], BF16 * (units * unit + rest) / ranks),
+        "copied": (plan["traffic_per_rank"]["unshard_all"]["bytes_copied_between_spaces"],
+                   BF16 * units * unit / ranks),
+    }
+    wrong = 0
+    for what, (bytes_, expected) in rows.items():
+        isRight = 0 <= bytes_ / expected - 1 < MOST_PADS
+        wrong += not isRight
+        print(f"parameters {what:14} {bytes_:12}{'' if isRight else f'  WRONG: expected {math.ceil(expected)}'}")
+    return wrong
+
+
 def main():
     binaries, ranks = sys.argv[1], int(sys.argv[2])
     wrong = compare(plan_of(binaries, ranks), ranks, BLOCKS, UNIT, REST)
+    wrong += compare_offload(plan_of(binaries, ranks, "parameters"), ranks, BLOCKS, UNIT, REST)
     sys.exit(1 if wrong else 0)
 
 
