@@ -59,9 +59,9 @@ def Zrt_RecordOp : Zrt_CallOp<"record",
 
     - `record_c1`: the event exists;
     - `record_c2`: one call records an event;
-    - `record_c3`: only transitions of `arrive`, `measure` and `apply`, and units, run a handler
-      that records an event of the stream `caller`. Reason: other calls have no stream of the
-      caller.
+    - `record_c3`: only transitions of `arrive`, `measure` and `apply`, and the second handler
+      of a unit, record an event of the stream `caller`. Reason: other calls have no stream of
+      the caller. The first handler of a unit may run ahead.
 
     Example:
 
@@ -89,8 +89,8 @@ def Zrt_WaitOp : Zrt_CallOp<"wait",
     Constraints:
 
     - `wait_c1`: the event exists, and is of another stream;
-    - `wait_c2`: only transitions of `arrive`, and units, run a handler in which the stream
-      `caller` waits, and a transition gives the gradient back once.
+    - `wait_c2`: the stream `caller` waits only in handlers of `arrive` transitions and in the
+      first handler of a unit, and a transition gives the gradient back once.
 
     Example:
 

@@ -236,7 +236,7 @@ static LogicalResult verifyUnitHandlers(ProgramOp program) {
 static LogicalResult verifyCaller(ProgramOp program,
                                   SymbolTableCollection &symbols) {
   // By handler: an op that runs it in a call without a stream of the caller, or
-  // without a gradient.
+  // in one behind which that stream does not wait.
   llvm::DenseMap<Attribute, Operation *> withoutStream, withoutGradient;
   for (auto sequence : program.getOps<SequenceOp>())
     for (Attribute handler : sequence.getHandlers())
@@ -250,6 +250,11 @@ static LogicalResult verifyCaller(ProgramOp program,
           transition.getEvent() != Event::measure)
         withoutStream[handler] = transition;
     }
+  // A unit may be gathered ahead, in a call without a stream.
+  for (auto unit : program.getOps<UnitTableOp>()) {
+    withoutStream[unit.getUnshardAttr()] = unit;
+    withoutGradient[unit.getReshardAttr()] = unit;
+  }
   auto refuse = [](Operation *call, const llvm::Twine &why, Operation *runs) {
     InFlightDiagnostic diag = call->emitOpError() << why;
     diag.attachNote(runs->getLoc()) << "which runs the handler";
@@ -265,7 +270,7 @@ static LogicalResult verifyCaller(ProgramOp program,
         if (event && event.getStream() == Stream::caller && runs)
           return refuse(record,
                         "records the stream of the caller, and only arrive, "
-                        "measure, apply and units have one",
+                        "measure, apply and reshard have one",
                         runs);
       }
       auto wait = dyn_cast<WaitOp>(call);
@@ -274,7 +279,7 @@ static LogicalResult verifyCaller(ProgramOp program,
       if (Operation *runs = withoutGradient.lookup(symbol))
         return refuse(wait,
                       "makes the stream of the caller wait, and only arrive "
-                      "and units do",
+                      "and unshard do",
                       runs);
       ++numReturns[symbol];
     }

@@ -90,7 +90,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.event @e on caller
   zrt.handler @h {
-    // expected-error@+1 {{records the stream of the caller, and only arrive, measure, apply and units have one}}
+    // expected-error@+1 {{records the stream of the caller, and only arrive, measure, apply and reshard have one}}
     zrt.record @e
   }
   zrt.transition idle on arrive to idle run [@h]
@@ -114,7 +114,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.bucket_table @b0 into @g store @store add @store parameters @w
   zrt.event @e on caller
   zrt.handler @h {
-    // expected-error@+1 {{records the stream of the caller, and only arrive, measure, apply and units have one}}
+    // expected-error@+1 {{records the stream of the caller, and only arrive, measure, apply and reshard have one}}
     zrt.record @e
   }
   // expected-note@+1 {{which runs the handler}}
@@ -129,7 +129,7 @@ zrt.program @p on @m inputs [] results [] [] {
   zrt.event @e on compute
   zrt.handler @h {
     zrt.record @e
-    // expected-error@+1 {{makes the stream of the caller wait, and only arrive and units do}}
+    // expected-error@+1 {{makes the stream of the caller wait, and only arrive and unshard do}}
     zrt.wait @e on caller
   }
   // expected-note@+1 {{which runs the handler}}

@@ -164,3 +164,39 @@ zrt.program @p on @m inputs [] results [] [] {
   // expected-error@+1 {{buffer @whole is for parameters that are sharded, and buffer p is not}}
   zrt.bucket_table @b0 into @g store @store add @store parameters @p unsharded @whole
 }
+
+// -----
+
+// record_c3: a unit may be gathered ahead, in a call without a stream of the caller
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xbf16
+zero.unit @u [@w]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.event @e on caller
+  zrt.handler @a {
+    // expected-error@+1 {{records the stream of the caller, and only arrive, measure, apply and reshard have one}}
+    zrt.record @e
+  }
+  zrt.handler @b {
+  }
+  // expected-note@+1 {{which runs the handler}}
+  zrt.unit_table @u unshard @a reshard @b
+}
+
+// -----
+
+// wait_c2: behind reshard the stream of the caller waits for nothing
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xbf16
+zero.unit @u [@w]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.event @e on collective
+  zrt.handler @a {
+  }
+  zrt.handler @b {
+    // expected-error@+1 {{makes the stream of the caller wait, and only arrive and unshard do}}
+    zrt.wait @e on caller
+  }
+  // expected-note@+1 {{which runs the handler}}
+  zrt.unit_table @u unshard @a reshard @b
+}
