@@ -73,7 +73,8 @@ class Fsdp2(Reference):
         if next(model.parameters()).dtype != torch.float32:
             policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
             model.float()
-        mesh = init_device_mesh("cpu", (torch.distributed.get_world_size(),))
+        device = next(model.parameters()).device.type
+        mesh = init_device_mesh(device, (torch.distributed.get_world_size(),))
         for block in model.blocks:
             fully_shard(block, mesh=mesh, mp_policy=policy)
         fully_shard(model, mesh=mesh, mp_policy=policy)

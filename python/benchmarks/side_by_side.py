@@ -6,6 +6,9 @@ Each contender has processes of its own, which wait while others train. All make
 in each round, and the table has medians over the rounds. So other work on the machine
 slows all of them: compare the rows of one run, and no times of different runs.
 
+With --device cuda all ranks share one GPU, and NCCL goes over sockets of this machine: it
+shows that bits travel and what is hidden behind work, and not the speed of a cluster.
+
 DeepSpeed is measured where it can be imported:
   pip install --no-build-isolation deepspeed==0.19.8    with DS_BUILD_OPS=0
 """
@@ -29,7 +32,6 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT), str(ROOT / "examples")]
-LENGTH = 64
 REFERENCE = "one process in float32"
 
 
@@ -41,6 +43,9 @@ class Work:
     width: int
     layers: int
     dtype: str
+    device: str = "cpu"
+    words: int = 256
+    length: int = 64
 
 
 def count_bytes_sent() -> int:
@@ -64,13 +69,41 @@ def read_memory(name: str) -> int:
     return int(line.split()[1]) * 1024
 
 
+class Memory:
+    """Of this process, since it was made: at most, and on a GPU now, since what allocators
+    have taken they keep."""
+
+    def __init__(self, work: Work) -> None:
+        self.is_gpu = work.device == "cuda"
+        pathlib.Path("/proc/self/clear_refs").write_text("5")
+        self.before = self._read_gpu() if self.is_gpu else read_memory("VmRSS")
+
+    def _read_gpu(self) -> int:
+        import pynvml
+
+        pynvml.nvmlInit()
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        used = pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)
+        return sum(each.usedGpuMemory or 0 for each in used if each.pid == os.getpid())
+
+    def read(self) -> int:
+        return (self._read_gpu() if self.is_gpu else read_memory("VmHWM")) - self.before
+
+
+def synchronize(work: Work) -> None:
+    if work.device == "cuda":
+        import torch
+
+        torch.cuda.synchronize()
+
+
 def make_model(work: Work, dtype: str) -> Any:
     import torch
     from train_gpt import Gpt
 
     torch.manual_seed(0)
-    model = Gpt(words=256, length=LENGTH, width=work.width, layers=work.layers)
-    return model.to(getattr(torch, dtype))
+    model = Gpt(work.words, work.length, work.width, work.layers)
+    return model.to(work.device, getattr(torch, dtype))
 
 
 def make_batch(work: Work, step: int, number: int, rank: int) -> Any:
@@ -79,8 +112,8 @@ def make_batch(work: Work, step: int, number: int, rank: int) -> Any:
 
     seed = (step * work.passes + number) * work.ranks + rank
     generator = torch.Generator().manual_seed(seed)
-    steps = torch.randint(1, 3, (work.batch, LENGTH + 1), generator=generator)
-    return steps.cumsum(1) % 256
+    steps = torch.randint(1, 3, (work.batch, work.length + 1), generator=generator)
+    return (steps.cumsum(1) % work.words).to(work.device)
 
 
 def get_loss(model: Any, tokens: Any) -> Any:
@@ -95,18 +128,21 @@ def train_step(contender: Any, work: Work, step: int, rank: int | None) -> dict[
     ranks = range(work.ranks) if rank is None else (rank,)
     batches = [(n, r) for n in range(work.passes) for r in ranks]
     tokens = [make_batch(work, step, n, r) for n, r in batches]
-    begin, total = time.perf_counter(), 0.0
+    synchronize(work)
+    begin, total = time.perf_counter(), []
     for number, batch in enumerate(tokens):
         is_last = number == len(tokens) - 1
         if hasattr(contender, "prepare"):
             contender.prepare(is_last)
         loss = get_loss(contender.model, batch)
         contender.backward(loss, is_last)
-        total += loss.item() / len(tokens)
+        total.append(loss.detach())
     middle = time.perf_counter()
     contender.step()
+    synchronize(work)
     end = time.perf_counter()
-    return {"loss": total, "time": end - begin, "step": end - middle}
+    mean = sum(loss.item() for loss in total) / len(total)
+    return {"loss": mean, "time": end - begin, "step": end - middle}
 
 
 def serve(orders: Connection, name: str, work: Work, rank: int | None, store: str) -> None:
@@ -127,13 +163,17 @@ def serve(orders: Connection, name: str, work: Work, rank: int | None, store: st
         # Libraries and their memory are the same for all.
         small = dataclasses.replace(work, width=32, layers=1)
         train_step(Reference(make_model(small, work.dtype), 1), small, 0, 0)
-        pathlib.Path("/proc/self/clear_refs").write_text("5")
-        before = read_memory("VmRSS")
+        memory = Memory(work)
         if rank is None:
             contender = Reference(make_model(work, "float32"), work.passes * work.ranks)
         else:
+            if work.device == "cuda":
+                # NCCL refuses two ranks of one machine on one GPU, so they pose as two.
+                os.environ |= {"NCCL_HOSTID": f"{name}-{rank}", "NCCL_NET": "Socket"}
+                os.environ |= {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
+            backend = "cpu:gloo,cuda:nccl" if work.device == "cuda" else "gloo"
             dist.init_process_group(
-                "gloo", init_method=f"file://{store}", rank=rank, world_size=work.ranks
+                backend, init_method=f"file://{store}", rank=rank, world_size=work.ranks
             )
             contender = CONTENDERS[name](make_model(work, work.dtype), work.passes)
         orders.send({})
@@ -146,7 +186,7 @@ def serve(orders: Connection, name: str, work: Work, rank: int | None, store: st
             if rank is not None:
                 dist.barrier()
             answer["sent"] = count() - sent
-            answer["peak"] = read_memory("VmHWM") - before
+            answer["peak"] = memory.read()
             orders.send(answer)
     except Exception as error:
         last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
@@ -257,6 +297,12 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=4, help="sequences a backward pass")
     parser.add_argument("--width", type=int, default=320)
     parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--words", type=int, default=256)
+    parser.add_argument("--length", type=int, default=64, help="tokens of a sequence")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument(
+        "--only", default="", help="contenders, by a part of the name: 'stage 3,FSDP2'"
+    )
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--warm", type=int, default=3, help="rounds that are not timed")
@@ -268,15 +314,17 @@ def main() -> int:
     elements = sum(p.numel() for p in make_model(work, "float32").parameters())
     print(
         f"{elements / 1e6:.1f} million parameters in {work.dtype}, {work.ranks} ranks, "
-        f"{work.passes} backward passes of {work.batch} x {LENGTH} tokens a step, medians "
-        f"of {options.rounds} rounds",
+        f"{work.passes} backward passes of {work.batch} x {work.length} tokens a step, "
+        f"medians of {options.rounds} rounds",
         flush=True,
     )
     os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as folder:
         contenders = []
         try:
-            for name in (REFERENCE, *CONTENDERS):
+            parts = options.only.split(",")
+            names = [n for n in CONTENDERS if any(part in n for part in parts)]
+            for name in (REFERENCE, *names):
                 contenders.append(Contender(name, work, pathlib.Path(folder)))
             for number in range(options.warm + options.rounds):
                 # Each is the first in some rounds.

@@ -8,8 +8,10 @@ parameters and of all state are then the same, too.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
 import io
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +21,10 @@ import torch
 from models import make_model
 from ranks import Workers
 from test_reentrant import Segments
+from test_stage3 import check_equal, check_equal_alone
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from units import Result, Training, train_units
 
 import zero_opt.torch as zo
 from zero_opt.errors import ZeroOptError
@@ -333,10 +338,8 @@ def test_refused() -> None:
 # ------------------------------------------------------------------------------------------
 
 
-def compare_ranks(dtype: torch.dtype, zero: int, passes: int) -> list[str]:
-    """On two ranks that share a GPU, which NCCL refuses to those of one machine."""
-    import os
-
+def share_gpu() -> int:
+    """The rank. NCCL refuses two ranks of one machine on one GPU, so they pose as two."""
     rank = torch.distributed.get_rank()
     os.environ |= {
         "NCCL_HOSTID": f"zero-opt-{rank}",
@@ -344,6 +347,11 @@ def compare_ranks(dtype: torch.dtype, zero: int, passes: int) -> list[str]:
         "NCCL_IB_DISABLE": "1",
         "NCCL_NET": "Socket",
     }
+    return rank
+
+
+def compare_ranks(dtype: torch.dtype, zero: int, passes: int) -> list[str]:
+    rank = share_gpu()
     ours, optimizer, twin, reference = make_twins(
         dtype, zo.AdamW, max_norm=0.5, zero=zero, timeout=60.0
     )
@@ -365,3 +373,48 @@ def test_bits_of_two_ranks(workers: Workers, dtype: torch.dtype) -> None:
     for zero in (0, 1, 2):
         for passes in (1, 2):
             assert workers.run(compare_ranks, dtype, zero, passes) == [[], []]
+
+
+# ------------------------------------------------------------------------------------------
+# Stage 3
+# ------------------------------------------------------------------------------------------
+
+
+def train_repeatably(zero: int, training: Training) -> Result:
+    """The kernels of a model give the same bits whenever they run."""
+    if torch.distributed.is_initialized():
+        share_gpu()
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.use_deterministic_algorithms(True)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            return train_units(zero, training)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("offload", [False, True, "parameters"])
+def test_units_of_two_ranks(
+    workers: Workers, dtype: torch.dtype, offload: bool | str
+) -> None:
+    # Layers so large that gathers take longer than the calls that queue them.
+    for width, accumulation in ((16, 2), (768, 1)):
+        training = Training(dtype, accumulation, width=width, device="cuda")
+        training = dataclasses.replace(training, offload=offload)
+        check_equal(workers, training, train_repeatably)
+
+
+@pytest.mark.parametrize("checkpointing", ["re-entrant", "not re-entrant"])
+def test_units_with_checkpointing(workers: Workers, checkpointing: str) -> None:
+    training = Training(
+        checkpointing=checkpointing, accumulation=2, evaluates=True, device="cuda"
+    )
+    check_equal(workers, training, train_repeatably)
+
+
+def test_units_of_one_rank() -> None:
+    for offload in (False, True, "parameters"):
+        check_equal_alone(
+            Training(accumulation=2, offload=offload, device="cuda"), train_repeatably
+        )

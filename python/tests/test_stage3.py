@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 import torch
 from ranks import Workers
-from units import Training, train_units
+from units import Result, Training, train_units
 
 
-def check_equal(workers: Workers, training: Training) -> None:
-    found = workers.run(train_units, 3, training)
+def check_equal(
+    workers: Workers,
+    training: Training,
+    train: Callable[[int, Training], Result] = train_units,
+) -> None:
+    found = workers.run(train, 3, training)
     stage2 = dataclasses.replace(training, offload=bool(training.offload))
-    expected = workers.run(train_units, 2, stage2)
+    expected = workers.run(train, 2, stage2)
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.losses == theirs.losses
         # Buckets are others, and so is the order of the squares in f64.
@@ -65,12 +70,17 @@ def test_a_gradient_on_one_rank_only(workers: Workers) -> None:
     check_equal(workers, Training(is_uneven=True, accumulation=2))
 
 
+def check_equal_alone(
+    training: Training, train: Callable[[int, Training], Result] = train_units
+) -> None:
+    stage2 = dataclasses.replace(training, offload=bool(training.offload))
+    mine, theirs = train(3, training), train(2, stage2)
+    assert mine.losses == theirs.losses
+    for name, value in theirs.model.items():
+        assert torch.equal(mine.model[name], value), name
+
+
 def test_one_rank() -> None:
     """A rank that is alone has all parameters whole."""
     for offload in (False, True, "parameters"):
-        training = Training(accumulation=2, offload=offload)
-        stage2 = dataclasses.replace(training, offload=bool(offload))
-        mine, theirs = train_units(3, training), train_units(2, stage2)
-        assert mine.losses == theirs.losses
-        for name, value in theirs.model.items():
-            assert torch.equal(mine.model[name], value), name
+        check_equal_alone(Training(accumulation=2, offload=offload))

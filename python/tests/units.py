@@ -37,12 +37,12 @@ class Layer(nn.Module):
 class Deep(nn.Module):
     """Four layers; the output layer is tied to the embedding."""
 
-    def __init__(self, checkpointing: str = "") -> None:
+    def __init__(self, checkpointing: str = "", width: int = 16) -> None:
         super().__init__()
-        self.words = nn.Embedding(29, 16)
-        self.layers = nn.ModuleList(Layer(16) for _ in range(4))
-        self.norm = nn.LayerNorm(16)
-        self.head = nn.Linear(16, 29, bias=False)
+        self.words = nn.Embedding(29, width)
+        self.layers = nn.ModuleList(Layer(width) for _ in range(4))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 29, bias=False)
         self.head.weight = self.words.weight
         self.checkpointing = checkpointing
 
@@ -58,6 +58,7 @@ class Deep(nn.Module):
 
     def compute_loss(self, generator: torch.Generator) -> torch.Tensor:
         tokens = torch.randint(29, (3, 9), generator=generator)
+        tokens = tokens.to(self.words.weight.device)
         logits = self(tokens[:, :-1])
         return nn.functional.cross_entropy(
             logits.flatten(0, 1).float(), tokens[:, 1:].flatten()
@@ -75,6 +76,8 @@ class Training:
     # Whether rank 0 alone uses the adapters.
     is_uneven: bool = False
     loss_scale: str | None = None
+    width: int = 16
+    device: str = "cpu"
 
 
 @dataclasses.dataclass
@@ -86,7 +89,8 @@ class Result:
 
 def make_deep(training: Training, seed: int = 0) -> Deep:
     torch.manual_seed(seed + get_rank())
-    return Deep(training.checkpointing).to(training.dtype)
+    model = Deep(training.checkpointing, training.width)
+    return model.to(training.device, training.dtype)
 
 
 def make_optimizer(model: Deep, zero: int, **options: Any) -> zo.AdamW:

@@ -102,6 +102,12 @@ public:
   bool read();
 
 private:
+  /// Where gradients are in the steps.
+  struct Pass {
+    int step;
+    int backward;
+  };
+
   bool check(zero_rt_status status) {
     if (status && state.error.empty())
       state.error = "rank " + std::to_string(rank) + ": " +
@@ -112,6 +118,13 @@ private:
   bool upload(const std::vector<char> &data, int64_t dtype, int64_t elements,
               zero_rt_tensor &tensor);
   bool release();
+  int32_t unitOf(int64_t parameter);
+  /// Unshards a unit, and reads its parameters while |next| (-1: none) is
+  /// gathered ahead.
+  bool unshard(int32_t unit, int32_t next, const std::string &when);
+  bool deliver(Pass pass, int64_t parameter);
+  bool runForward(Pass pass);
+  bool runBackward(Pass pass);
 
   const StepLibrary &library;
   RankState &state;
@@ -176,6 +189,81 @@ bool Rank::bind() {
   return release();
 }
 
+int32_t Rank::unitOf(int64_t parameter) {
+  int32_t unit = -1;
+  check(zero_rt_step_unit_of(step, int32_t(parameter), &unit));
+  return unit;
+}
+
+bool Rank::unshard(int32_t unit, int32_t next, const std::string &when) {
+  if (!check(zero_rt_step_unshard(step, unit, nullptr)) ||
+      (next >= 0 && !check(zero_rt_step_prefetch(step, next))))
+    return false;
+  for (int64_t p = 0; p < library.tables->num_parameters; ++p) {
+    if (unitOf(p) != unit)
+      continue;
+    zero_rt_tensor view = {};
+    view.struct_size = sizeof(view);
+    if (!check(zero_rt_step_parameter(step, int32_t(p), &view)))
+      return false;
+    Piece &piece = state.pieces.emplace_back();
+    piece.name = "parameter " + std::to_string(p) + " in " + when;
+    piece.bytes.resize(size_t(view.elements * formatOf(view.dtype).size));
+    if (!check(zero_rt_copy(runtime, piece.bytes.data(), view.data,
+                            int64_t(piece.bytes.size()))))
+      return false;
+  }
+  return true;
+}
+
+static std::string describe(const char *what, int step, int backward) {
+  return std::string("the ") + what + " pass " + std::to_string(backward) +
+         " of step " + std::to_string(step);
+}
+
+bool Rank::runForward(Pass pass) {
+  auto count = int32_t(library.tables->num_units);
+  std::string when = describe("forward", pass.step, pass.backward);
+  for (int32_t unit = 0; unit < count; ++unit)
+    if (!unshard(unit, unit + 1 < count ? unit + 1 : -1, when) ||
+        !check(zero_rt_step_reshard(step, unit, nullptr)))
+      return false;
+  return true;
+}
+
+bool Rank::deliver(Pass pass, int64_t parameter) {
+  const zero_rt_parameter_row &row = library.tables->parameters[parameter];
+  for (int64_t use = 0; use < row.uses; ++use) {
+    uint64_t seed =
+        ((uint64_t(rank) * kSteps + pass.step) * kBackwards + pass.backward)
+            << 32 |
+        uint64_t(parameter) << 8 | uint64_t(use);
+    zero_rt_tensor tensor;
+    zero_rt_timepoint released = 0;
+    if (!upload(draw(row.gradient_dtype, row.elements, seed),
+                row.gradient_dtype, row.elements, tensor) ||
+        !check(zero_rt_step_gradient(step, int32_t(parameter), &tensor, nullptr,
+                                     &released)))
+      return false;
+  }
+  return true;
+}
+
+/// The gradients of units, of the last unit first, and then those of no unit.
+bool Rank::runBackward(Pass pass) {
+  std::string when = describe("backward", pass.step, pass.backward);
+  for (auto unit = int32_t(library.tables->num_units) - 1; unit >= -1; --unit) {
+    if (unit >= 0 && !unshard(unit, unit - 1, when))
+      return false;
+    for (int64_t p = library.tables->num_parameters - 1; p >= 0; --p)
+      if (unitOf(p) == unit && !deliver(pass, p))
+        return false;
+    if (unit >= 0 && !check(zero_rt_step_reshard(step, unit, nullptr)))
+      return false;
+  }
+  return true;
+}
+
 bool Rank::apply(int number) {
   const zero_rt_library &tables = *library.tables;
   for (int backward = 0; backward < kBackwards; ++backward) {
@@ -184,24 +272,10 @@ bool Rank::apply(int number) {
     zero_rt_hint hint = number != 1                  ? ZERO_RT_HINT_UNKNOWN
                         : backward + 1 == kBackwards ? ZERO_RT_HINT_LAST
                                                      : ZERO_RT_HINT_MORE;
-    if (!check(zero_rt_step_begin_backward(step, hint)))
-      return false;
-    for (int64_t p = tables.num_parameters - 1; p >= 0; --p) {
-      const zero_rt_parameter_row &row = tables.parameters[p];
-      for (int64_t use = 0; use < row.uses; ++use) {
-        uint64_t seed =
-            ((uint64_t(rank) * kSteps + number) * kBackwards + backward) << 32 |
-            uint64_t(p) << 8 | uint64_t(use);
-        zero_rt_tensor tensor;
-        zero_rt_timepoint released = 0;
-        if (!upload(draw(row.gradient_dtype, row.elements, seed),
-                    row.gradient_dtype, row.elements, tensor) ||
-            !check(zero_rt_step_gradient(step, int32_t(p), &tensor, nullptr,
-                                         &released)))
-          return false;
-      }
-    }
-    if (backward + 1 < kBackwards && !check(zero_rt_step_accumulate(step)))
+    Pass pass = {number, backward};
+    if (!runForward(pass) || !check(zero_rt_step_begin_backward(step, hint)) ||
+        !runBackward(pass) ||
+        (backward + 1 < kBackwards && !check(zero_rt_step_accumulate(step))))
       return false;
   }
   std::vector<double> inputs;

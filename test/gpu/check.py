@@ -37,8 +37,9 @@ AT_ONCE = 4
 # Those that take longest.
 LARGE = ("ranks35", "large", "norm_bf16", "norm_f16", "norm_f64")
 MACHINE_CODE, PTX = "adamw_bf16_bf16_f32", "adamw_ptx"
-ON_PROCESSES = ("ranks2_stage1", "ranks2_stage2", "reduce_dtype")
-SANITIZED = ("adamw_bf16_bf16_f32", "ranks2_stage1_offload", "ranks4_stage2")
+ON_PROCESSES = ("ranks2_stage1", "ranks2_stage2", "ranks2_stage3", "reduce_dtype")
+SANITIZED = ("adamw_bf16_bf16_f32", "ranks2_stage1_offload", "ranks4_stage2",
+             "ranks2_stage3_parameters")
 # racecheck and synccheck look at shared memory and barriers, of which there are none.
 SANITIZERS = {
     "memcheck": (["--track-stream-ordered-races", "all"], []),

@@ -138,6 +138,16 @@ make_folder() {
         "$folder/step.mlir" --stage="$stage" --offload=optimizer
     done
   done
+  # Units, of which two have memory at once. The last parameter is of no unit.
+  for ranks in 2 4; do
+    make_step --ranks="$ranks" --units=3 --dtype=bf16 --gradient=bf16 --accumulator=f32 \
+      --optimizer examples/optimizers/adamw.mlir
+    compile "ranks${ranks}_stage3" "$folder/step.mlir" --stage=3
+    compile "ranks${ranks}_stage3_offload" "$folder/step.mlir" --stage=3 \
+      --offload=optimizer
+    compile "ranks${ranks}_stage3_parameters" "$folder/step.mlir" --stage=3 \
+      --offload=parameters
+  done
   # Norms of many partial sums, and of so many that their sums are summed. The second
   # bucket has the more, and gradients are others at each step.
   local large=$((${elements:-17000003} < 17000003 ? elements : 17000003))
