@@ -326,7 +326,9 @@ def main() -> int:
             names = [n for n in CONTENDERS if any(part in n for part in parts)]
             for name in (REFERENCE, *names):
                 contenders.append(Contender(name, work, pathlib.Path(folder)))
-            for number in range(options.warm + options.rounds):
+            rounds = options.warm + options.rounds
+            for number in range(rounds):
+                print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
                 # Each is the first in some rounds.
                 begin = number % len(contenders)
                 for contender in contenders[begin:] + contenders[:begin]:

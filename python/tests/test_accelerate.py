@@ -31,11 +31,16 @@ class Loop:
     """A training script with Accelerate."""
 
     def __init__(
-        self, accumulation: int, zero: int | None, seed: int = 0, dropout: float = 0.0
+        self,
+        accumulation: int,
+        zero: int | None,
+        seed: int = 0,
+        dropout: float = 0.0,
+        cpu: bool = True,
     ) -> None:
         """|zero| is the stage; None trains with torch's AdamW."""
         self.accelerator = accelerate.Accelerator(
-            cpu=True, gradient_accumulation_steps=accumulation
+            cpu=cpu, gradient_accumulation_steps=accumulation
         )
         model = make_gpt(seed, dropout)
         self.is_torch = zero is None
@@ -79,9 +84,9 @@ class Loop:
         return {n: p.detach().clone() for n, p in self.model.named_parameters()}
 
 
-def train(accumulation: int, zero: int | None) -> Any:
+def train(accumulation: int, zero: int | None, cpu: bool = True) -> Any:
     with launched() as rank:
-        loop = Loop(accumulation, zero, seed=rank)
+        loop = Loop(accumulation, zero, seed=rank, cpu=cpu)
         loop.run(6)
         return loop.losses, loop.norms, loop.get_parameters()
 
@@ -102,17 +107,17 @@ def test_equals_torch(workers: Workers) -> None:
         assert torch.equal(parameter, ranks[1][2][name])
 
 
-def resume(folder: str, zero: int) -> bool:
+def resume(folder: str, zero: int, cpu: bool = True) -> bool:
     """Whether a run that is saved and loaded ends like one that goes on."""
     with launched() as rank:
-        loop = Loop(2, zero, seed=rank, dropout=0.1)
+        loop = Loop(2, zero, seed=rank, dropout=0.1, cpu=cpu)
         loop.run(3)
         loop.accelerator.save_state(folder)
         loop.run(3)
         expected = loop.get_parameters()
         loop.optimizer.optimizer.close()
     with launched():
-        other = Loop(2, zero, seed=9, dropout=0.1)
+        other = Loop(2, zero, seed=9, dropout=0.1, cpu=cpu)
         other.run(3)
         other.accelerator.load_state(folder)
         other.run(3)

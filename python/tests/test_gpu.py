@@ -11,19 +11,18 @@ import copy
 import dataclasses
 import gc
 import io
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
+from gpus import repeatable, share_gpu
 from models import make_model
 from ranks import Workers
 from test_reentrant import Segments
 from test_stage3 import check_equal, check_equal_alone
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from units import Result, Training, train_units
 
 import zero_opt.torch as zo
@@ -338,18 +337,6 @@ def test_refused() -> None:
 # ------------------------------------------------------------------------------------------
 
 
-def share_gpu() -> int:
-    """The rank. NCCL refuses two ranks of one machine on one GPU, so they pose as two."""
-    rank = torch.distributed.get_rank()
-    os.environ |= {
-        "NCCL_HOSTID": f"zero-opt-{rank}",
-        "NCCL_SOCKET_IFNAME": "lo",
-        "NCCL_IB_DISABLE": "1",
-        "NCCL_NET": "Socket",
-    }
-    return rank
-
-
 def compare_ranks(dtype: torch.dtype, zero: int, passes: int) -> list[str]:
     rank = share_gpu()
     ours, optimizer, twin, reference = make_twins(
@@ -381,16 +368,13 @@ def test_bits_of_two_ranks(workers: Workers, dtype: torch.dtype) -> None:
 
 
 def train_repeatably(zero: int, training: Training) -> Result:
-    """The kernels of a model give the same bits whenever they run."""
     if torch.distributed.is_initialized():
         share_gpu()
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
-    torch.use_deterministic_algorithms(True)
-    try:
-        with sdpa_kernel(SDPBackend.MATH):
-            return train_units(zero, training)
-    finally:
-        torch.use_deterministic_algorithms(False)
+    with repeatable():
+        result = train_units(zero, training)
+    return dataclasses.replace(
+        result, model={name: value.cpu() for name, value in result.model.items()}
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

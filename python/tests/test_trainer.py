@@ -130,7 +130,7 @@ def _train_with(folder: str, options: dict[str, Any]) -> Run:
     return train(folder, **options)
 
 
-def resume(folder: str, zero: int, dtype: torch.dtype) -> list[Run]:
+def resume(folder: str, zero: int, dtype: torch.dtype, use_cpu: bool = True) -> list[Run]:
     """A run, and one that begins in the middle of it, with dropout and evaluations."""
     runs = []
     with launched() as rank:
@@ -142,6 +142,7 @@ def resume(folder: str, zero: int, dtype: torch.dtype) -> list[Run]:
                 save_steps=STEPS // 2,
                 eval_strategy="steps",
                 eval_steps=2,
+                use_cpu=use_cpu,
             )
             trainer = Trainer(
                 model,
