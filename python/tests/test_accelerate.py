@@ -42,7 +42,7 @@ class Loop:
         self.accelerator = accelerate.Accelerator(
             cpu=cpu, gradient_accumulation_steps=accumulation
         )
-        model = make_gpt(seed, dropout)
+        model = make_gpt(seed, dropout).to(self.accelerator.device)
         self.is_torch = zero is None
         if zero is None:
             optimizer: Any = torch.optim.AdamW(model.parameters(), **ADAMW)

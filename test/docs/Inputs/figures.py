@@ -64,8 +64,10 @@ def count_gpu_steps():
         return len(re.findall(r'"[^"]*"|[\w.]+', loop.replace("\\\n", " ")))
 
     stages, offloaded = words("stage"), words("stage") - 1  # not at stage 0
+    units = script.count('compile "ranks${ranks}_stage3')
     single = len(re.findall(r"^  compile (?!\")", script, re.MULTILINE))
-    return (words("optimizer") * words("types") + words("ranks") * (stages + offloaded)
+    return (words("optimizer") * words("types")
+            + words("ranks") * (stages + offloaded + units)
             + words("type") + words("example") + single)
 
 
