@@ -323,7 +323,7 @@ Expr Algebra::divide(Expr a, Expr b) {
   return multiply(a, intern({Term{*coefficient, std::move(inverse)}}));
 }
 
-static bool isPositive(BaseRef base) {
+bool prove::isPositive(BaseRef base) {
   // The count of one rank may be 0.
   return (base->kind == BaseKind::symbol && base->own == 0) ||
          (base->kind == BaseKind::constant && base->value > 0) ||
@@ -352,11 +352,7 @@ Expr Algebra::magnitude(Expr a) {
   return result;
 }
 
-Expr Algebra::squareRoot(Expr a) {
-  if (a->isZero())
-    return a;
-  // Takes out common factors with even powers that are not negative: the root
-  // of 4 x^2 (y + z) is 2 x times the root of y + z.
+std::optional<Rational> prove::squareRoot(Rational a) {
   auto rootOf = [](int64_t number) -> std::optional<int64_t> {
     if (number <= 0)
       return std::nullopt;
@@ -365,6 +361,17 @@ Expr Algebra::squareRoot(Expr a) {
       return std::nullopt;
     return root;
   };
+  auto numerator = rootOf(a.numerator), denominator = rootOf(a.denominator);
+  if (!numerator || !denominator)
+    return std::nullopt;
+  return Rational{*numerator, *denominator};
+}
+
+Expr Algebra::squareRoot(Expr a) {
+  if (a->isZero())
+    return a;
+  // Takes out common factors with even powers that are not negative: the root
+  // of 4 x^2 (y + z) is 2 x times the root of y + z.
   const Term &first = a->terms[0];
   Monomial common;
   for (auto [base, exponent] : first.monomial) {
@@ -384,11 +391,10 @@ Expr Algebra::squareRoot(Expr a) {
   bool sameCoefficient = llvm::all_of(a->terms, [&](const Term &term) {
     return term.coefficient == first.coefficient;
   });
-  auto numerator = rootOf(first.coefficient.numerator);
-  auto denominator = rootOf(first.coefficient.denominator);
-  if (sameCoefficient && numerator && denominator) {
+  if (auto exact = prove::squareRoot(first.coefficient);
+      exact && sameCoefficient) {
     factor = first.coefficient;
-    root = {*numerator, *denominator};
+    root = *exact;
   }
   Expr rest = divide(a, product(factor, common));
   Monomial halved = common;

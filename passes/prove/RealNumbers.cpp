@@ -187,7 +187,20 @@ RealNumbers::Real RealNumbers::rootOf(const Real &a) {
     return root;
   Bounds bounds = Bounds::ofAllFrom0();
   bounds.notZero = a.bounds.isNotZero();
-  root.over = makeRoot(root.over, bounds).over;
+  // That of 4 x is twice that of x.
+  Rational outside{1, 1};
+  for (const Term &term : root.over->getTerms()) {
+    auto exact = prove::squareRoot(term.coefficient);
+    if (!exact)
+      continue;
+    outside = *exact;
+    Rational inverse{outside.denominator, outside.numerator};
+    root.over =
+        atoms.multiply(root.over, atoms.power(atoms.rational(inverse), 2));
+    break;
+  }
+  root.over =
+      atoms.multiply(atoms.rational(outside), makeRoot(root.over, bounds).over);
   return root;
 }
 
@@ -309,9 +322,14 @@ Bounds RealNumbers::findBounds(Expr a) {
 
 RealNumbers::Real RealNumbers::compute(const Term &term) {
   // What is divided by a number that may be 0 is one number, not a sum.
+  auto isNotZero = [](const Real &number) {
+    return number.isFinite && number.bounds.isNotZero();
+  };
   bool isFinite = llvm::all_of(term.monomial, [&](auto factor) {
-    return isDividedSum(factor.first) || factor.second > 0 ||
-           (get(factor.first).isFinite && get(factor.first).bounds.isNotZero());
+    BaseRef base = factor.first;
+    if (factor.second < 0)
+      return isDividedSum(base) || isNotZero(get(base));
+    return !isInverse(base) || isNotZero(get(base->operands[0]));
   });
   Real product = getNumber(term.coefficient);
   for (auto [base, exponent] : term.monomial) {
