@@ -50,8 +50,6 @@ struct Rational {
 std::optional<Rational> normalize(int64_t numerator, int64_t denominator);
 std::optional<Rational> add(Rational a, Rational b);
 std::optional<Rational> multiply(Rational a, Rational b);
-/// Nothing if the root is not positive and rational.
-std::optional<Rational> squareRoot(Rational a);
 
 /// A set of axes of a mesh, with a bit for each axis of more than one rank.
 using AxisSet = uint32_t;
@@ -295,15 +293,8 @@ private:
 /// sum may be 0 on all ranks but one.
 bool isNeverZero(BaseRef base);
 
-/// Whether |base| is known to be positive: a number, a size, a count of all
-/// ranks, an input that must be.
-bool isPositive(BaseRef base);
-
 /// Whether |monomial| divides by a number that may be 0.
 bool dividesByZero(const Monomial &monomial);
-
-/// Whether |base| is 1 over a sum.
-bool isInverse(BaseRef base);
 
 /// Whether |base| is a sum that is divided by a number that may be 0, as one
 /// factor.

@@ -323,7 +323,7 @@ Expr Algebra::divide(Expr a, Expr b) {
   return multiply(a, intern({Term{*coefficient, std::move(inverse)}}));
 }
 
-bool prove::isPositive(BaseRef base) {
+static bool isPositive(BaseRef base) {
   // The count of one rank may be 0.
   return (base->kind == BaseKind::symbol && base->own == 0) ||
          (base->kind == BaseKind::constant && base->value > 0) ||
@@ -352,7 +352,11 @@ Expr Algebra::magnitude(Expr a) {
   return result;
 }
 
-std::optional<Rational> prove::squareRoot(Rational a) {
+Expr Algebra::squareRoot(Expr a) {
+  if (a->isZero())
+    return a;
+  // Takes out common factors with even powers that are not negative: the root
+  // of 4 x^2 (y + z) is 2 x times the root of y + z.
   auto rootOf = [](int64_t number) -> std::optional<int64_t> {
     if (number <= 0)
       return std::nullopt;
@@ -361,17 +365,6 @@ std::optional<Rational> prove::squareRoot(Rational a) {
       return std::nullopt;
     return root;
   };
-  auto numerator = rootOf(a.numerator), denominator = rootOf(a.denominator);
-  if (!numerator || !denominator)
-    return std::nullopt;
-  return Rational{*numerator, *denominator};
-}
-
-Expr Algebra::squareRoot(Expr a) {
-  if (a->isZero())
-    return a;
-  // Takes out common factors with even powers that are not negative: the root
-  // of 4 x^2 (y + z) is 2 x times the root of y + z.
   const Term &first = a->terms[0];
   Monomial common;
   for (auto [base, exponent] : first.monomial) {
@@ -391,10 +384,11 @@ Expr Algebra::squareRoot(Expr a) {
   bool sameCoefficient = llvm::all_of(a->terms, [&](const Term &term) {
     return term.coefficient == first.coefficient;
   });
-  if (auto exact = prove::squareRoot(first.coefficient);
-      exact && sameCoefficient) {
+  auto numerator = rootOf(first.coefficient.numerator);
+  auto denominator = rootOf(first.coefficient.denominator);
+  if (sameCoefficient && numerator && denominator) {
     factor = first.coefficient;
-    root = *exact;
+    root = {*numerator, *denominator};
   }
   Expr rest = divide(a, product(factor, common));
   Monomial halved = common;

@@ -16,43 +16,11 @@
 
 using namespace zero;
 using namespace zero::prove;
-using llvm::StringRef;
-
-/// Whether |term| is known not to be negative.
-static bool isNotNegative(const Term &term) {
-  return term.coefficient.numerator >= 0 &&
-         llvm::all_of(term.monomial, [](auto factor) {
-           BaseRef base = factor.first;
-           bool isRoot =
-               base->kind == BaseKind::operation &&
-               llvm::is_contained({"sqrt", "absf"}, StringRef(base->name));
-           return factor.second % 2 == 0 || isPositive(base) || isRoot;
-         });
-}
-
-/// Whether |sum| is known to be positive: it adds what is positive to what is
-/// not negative, as an epsilon to a root.
-static bool isPositiveSum(Expr sum) {
-  auto isPositiveTerm = [](const Term &term) {
-    return term.coefficient.numerator > 0 &&
-           llvm::all_of(term.monomial,
-                        [](auto factor) { return isPositive(factor.first); });
-  };
-  return llvm::all_of(sum->getTerms(), isNotNegative) &&
-         llvm::any_of(sum->getTerms(), isPositiveTerm);
-}
 
 bool prove::dividesByZero(const Monomial &monomial) {
   return llvm::any_of(monomial, [](auto factor) {
-    BaseRef base = factor.first;
-    if (factor.second < 0)
-      return !isNeverZero(base);
-    return isInverse(base) && !isPositiveSum(base->operands[0]);
+    return factor.second < 0 && !isNeverZero(factor.first);
   });
-}
-
-bool prove::isInverse(BaseRef base) {
-  return base->kind == BaseKind::operation && base->name == "inverse";
 }
 
 bool prove::isDividedSum(BaseRef base) {

@@ -187,20 +187,7 @@ RealNumbers::Real RealNumbers::rootOf(const Real &a) {
     return root;
   Bounds bounds = Bounds::ofAllFrom0();
   bounds.notZero = a.bounds.isNotZero();
-  // That of 4 x is twice that of x.
-  Rational outside{1, 1};
-  for (const Term &term : root.over->getTerms()) {
-    auto exact = prove::squareRoot(term.coefficient);
-    if (!exact)
-      continue;
-    outside = *exact;
-    Rational inverse{outside.denominator, outside.numerator};
-    root.over =
-        atoms.multiply(root.over, atoms.power(atoms.rational(inverse), 2));
-    break;
-  }
-  root.over =
-      atoms.multiply(atoms.rational(outside), makeRoot(root.over, bounds).over);
+  root.over = makeRoot(root.over, bounds).over;
   return root;
 }
 
@@ -322,14 +309,9 @@ Bounds RealNumbers::findBounds(Expr a) {
 
 RealNumbers::Real RealNumbers::compute(const Term &term) {
   // What is divided by a number that may be 0 is one number, not a sum.
-  auto isNotZero = [](const Real &number) {
-    return number.isFinite && number.bounds.isNotZero();
-  };
   bool isFinite = llvm::all_of(term.monomial, [&](auto factor) {
-    BaseRef base = factor.first;
-    if (factor.second < 0)
-      return isDividedSum(base) || isNotZero(get(base));
-    return !isInverse(base) || isNotZero(get(base->operands[0]));
+    return isDividedSum(factor.first) || factor.second > 0 ||
+           (get(factor.first).isFinite && get(factor.first).bounds.isNotZero());
   });
   Real product = getNumber(term.coefficient);
   for (auto [base, exponent] : term.monomial) {
