@@ -205,6 +205,10 @@ def Zero_UnitOp : Zero_Op<"unit",
     say which parameters share buckets. Equivalent to: the parameters of one `fully_shard`
     call of FSDP2.
 
+    Two units that follow each other can be unsharded at once: others share their memory. A
+    unit that is `kept` has memory of its own, so a caller may leave it unsharded from the
+    forward pass to the backward pass. It is gathered once then, and not twice.
+
     Constraints:
 
     - `unit_c1`: a unit has members; every member is a `zero.parameter`, listed once, and
@@ -215,10 +219,12 @@ def Zero_UnitOp : Zero_Op<"unit",
 
     ```mlir
     zero.unit @layer0 [@fc1.weight, @fc1.bias]
+    zero.unit @layer1 [@fc2.weight, @fc2.bias] kept
     ```
   }];
-  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members);
-  let assemblyFormat = "$sym_name $members attr-dict";
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members,
+                       UnitAttr:$kept);
+  let assemblyFormat = "$sym_name $members (`kept` $kept^)? attr-dict";
   let extraClassDeclaration = [{
     /// A `zrt.program` names the unit from a symbol table of its own.
     bool canDiscardOnUseEmpty() { return false; }

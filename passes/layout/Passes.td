@@ -50,6 +50,24 @@ def ExpandFlattenedPass : Pass<"zero-expand-flattened", "::mlir::ModuleOp"> {
   let dependentDialects = ["::zero::ZeroDialect"];
 }
 
+def KeepUnitsPass : Pass<"zero-keep-units", "::mlir::ModuleOp"> {
+  let summary = "Marks units that callers keep from the forward to the backward pass";
+  let description = [{
+    *Requires:* `units` is `last` or `all`.
+
+    *Guarantees:* the last unit, or every unit, is `kept`. The others are as they were.
+    Equivalent to: `reshard_after_forward=False` of FSDP2.
+
+    ```mlir
+    // zero-keep-units{units=last}
+    zero.unit @layer1 [@w1]   ->   zero.unit @layer1 [@w1] kept
+    ```
+  }];
+  let options = [
+    Option<"units", "units", "std::string", /*default=*/"\"last\"", "last or all.">
+  ];
+}
+
 def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
   let summary = "Lays parameters out in buckets; values are of buckets from there on";
   let description = [{

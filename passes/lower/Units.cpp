@@ -33,12 +33,16 @@ FlatSymbolRefAttr zero::declareUnsharded(ProgramBuilder &program,
 /// The buckets of a unit that keep slices.
 using UnitBuckets = SmallVector<BucketBuffers *, 1>;
 
-/// Gives the j-th largest bucket of unit i the memory j of slot i modulo the
-/// number of slots. A memory is as large as the largest bucket in it.
-static void shareUnsharded(ProgramBuilder &program,
+/// Gives the j-th largest bucket of the i-th unit that is not kept the memory j
+/// of slot i modulo the number of slots. A memory is as large as the largest
+/// bucket in it. A unit that is kept has a slot of its own.
+static void shareUnsharded(ProgramBuilder &program, ArrayRef<UnitOp> ops,
                            ArrayRef<UnitBuckets> units) {
   std::map<std::pair<size_t, size_t>, SmallVector<zrt::BufferOp>> rings;
-  for (auto [i, unit] : llvm::enumerate(units)) {
+  size_t shared = 0, kept = 0;
+  for (auto [op, unit] : llvm::zip_equal(ops, units)) {
+    size_t slot = UnitOp(op).getKept() ? kUnshardedUnits + kept++
+                                       : shared++ % kUnshardedUnits;
     // Buckets of one size keep their order.
     std::multimap<int64_t, zrt::BufferOp, std::greater<int64_t>> bySize;
     for (BucketBuffers *bucket : unit) {
@@ -46,7 +50,7 @@ static void shareUnsharded(ProgramBuilder &program,
       bySize.emplace(buffer.getNumBytes(), buffer);
     }
     for (auto [j, buffer] : llvm::enumerate(llvm::make_second_range(bySize)))
-      rings[{i % kUnshardedUnits, j}].push_back(buffer);
+      rings[{slot, j}].push_back(buffer);
   }
   for (auto &[place, sharers] : rings) {
     zrt::BufferOp largest = *std::max_element(
@@ -99,7 +103,7 @@ bool zero::buildUnits(ProgramBuilder &program, BucketMap &buckets) {
   }
   if (units.empty())
     return false;
-  shareUnsharded(program, units);
+  shareUnsharded(program, ops, units);
   OpBuilder &builder = program.getBuilder();
   for (auto [op, unit] : llvm::zip_equal(ops, units)) {
     program.setLoc(op.getLoc());

@@ -27,6 +27,8 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   if (!options.mesh.empty())
     pm.addPass(createSetMeshPass({options.mesh}));
   pm.addPass(createExpandFlattenedPass());
+  if (options.keepAfterForward != "none")
+    pm.addPass(createKeepUnitsPass({options.keepAfterForward}));
   pm.addPass(createCheckPhasePass({"logical"}));
   if (options.until == "logical")
     return;

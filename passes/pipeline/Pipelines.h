@@ -25,6 +25,11 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
           "Axes that divide master weights and optimizer state, such as "
           "edp,ep; by default all axes that a gradient is summed over."),
       llvm::cl::init("")};
+  Option<std::string> keepAfterForward{
+      *this, "keep-after-forward",
+      llvm::cl::desc("Units of stage 3 that are kept from the forward to the "
+                     "backward pass: none but those of the step, last or all."),
+      llvm::cl::init("none")};
   Option<std::string> offload{
       *this, "offload",
       llvm::cl::desc(

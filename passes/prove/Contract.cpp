@@ -219,6 +219,12 @@ static void compareUnits(Proof &proof, const StepSemantics &first,
       proof.report.error(two)
           << "unit '" << two.getSymName() << "' has " << two.getMembers()
           << ", expected " << one.getMembers();
+    // A written step has no memory, and its lowering may keep more units.
+    if (isa<zrt::ProgramOp>(second.step) && one.getKept() && !two.getKept())
+      proof.report.error(two) << "unit '" << two.getSymName()
+                              << "' is not kept, expected one that callers "
+                                 "leave unsharded from the "
+                                 "forward to the backward pass";
   }
 }
 

@@ -81,6 +81,29 @@ static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
   }
 }
 
+/// Checks that no unit has memory of one that callers keep.
+static void checkKept(Proof &proof, zrt::ProgramOp program,
+                      const zrt::ProgramSymbols &symbols) {
+  llvm::DenseMap<Attribute, UnitOp> units;
+  for (auto unit : program->getParentOfType<ModuleOp>().getOps<UnitOp>())
+    units[FlatSymbolRefAttr::get(unit)] = unit;
+  llvm::DenseMap<StringAttr, zrt::UnitTableOp> owners;
+  for (auto unit : program.getOps<zrt::UnitTableOp>())
+    for (zrt::BucketTableOp table : symbols.getTablesOf(unit)) {
+      auto &owner = owners[symbols.getMemory(table.getUnshardedAttr())];
+      if (!owner)
+        owner = unit;
+      if (owner == unit)
+        continue;
+      for (zrt::UnitTableOp each : {owner, unit})
+        if (units[each.getUnitAttr()].getKept())
+          proof.report.error(unit)
+              << table.getUnshardedAttr() << " has memory of unit "
+              << owner.getUnitAttr() << ", and unit " << each.getUnitAttr()
+              << " is kept: callers leave it unsharded while they use others";
+    }
+}
+
 /// Checks that handlers of units touch memory of their unit only, and that
 /// other handlers do not touch the memory in which units are unsharded.
 void ProgramReader::checkUnitMemory() {
@@ -96,6 +119,7 @@ void ProgramReader::checkUnitMemory() {
     return;
   checkOrderOfUnits(proof, program);
   checkNeighbours(proof, program, uses);
+  checkKept(proof, program, uses);
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
     zrt::UnitTableOp unit = unitOf.lookup(FlatSymbolRefAttr::get(handler));
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {

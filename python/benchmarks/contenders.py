@@ -133,7 +133,8 @@ class DeepSpeed:
             "train_micro_batch_size_per_gpu": 1,  # for its log only
             "gradient_accumulation_steps": passes,
             "gradient_clipping": MAX_NORM,
-            "zero_optimization": {"stage": stage},
+            # Small models have no parameter of the size from which stage 3 shards.
+            "zero_optimization": {"stage": stage, "stage3_param_persistence_threshold": 0},
             "zero_allow_untested_optimizer": True,
         }
         if next(model.parameters()).dtype != torch.float32:
@@ -161,4 +162,5 @@ CONTENDERS: dict[str, Any] = {
     "FSDP2, clip, fused AdamW": Fsdp2,
     "DeepSpeed, stage 1": lambda model, passes: DeepSpeed(model, passes, 1),
     "DeepSpeed, stage 2": lambda model, passes: DeepSpeed(model, passes, 2),
+    "DeepSpeed, stage 3": lambda model, passes: DeepSpeed(model, passes, 3),
 }

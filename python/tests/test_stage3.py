@@ -46,6 +46,15 @@ def test_parameters_on_the_host(workers: Workers, dtype: torch.dtype) -> None:
     check_equal(workers, Training(dtype, 2, offload="parameters"))
 
 
+@pytest.mark.parametrize("keep", ["last", True])
+def test_units_that_are_kept(workers: Workers, keep: bool | str) -> None:
+    check_equal(workers, Training(accumulation=3, keep=keep, is_uneven=True))
+    check_equal(workers, Training(torch.bfloat16, keep=keep, offload="parameters"))
+    check_equal(workers, Training(accumulation=2, keep=keep, evaluates=True))
+    check_equal(workers, Training(keep=keep, checkpointing="re-entrant"))
+    check_equal(workers, Training(keep=keep, checkpointing="not re-entrant"))
+
+
 @pytest.mark.parametrize("checkpointing", ["re-entrant", "not re-entrant"])
 def test_checkpointing(workers: Workers, checkpointing: str) -> None:
     """The forward pass of a unit runs again within the backward pass."""

@@ -362,10 +362,10 @@ def test_a_backward_pass_is_one_of_the_step(
     assert workers.run(count_passes, kind) == [(2, True)] * 2
 
 
-def record_gathers() -> list[str]:
-    """The units that two steps use (u) and gather ahead (p), in order."""
+def record_gathers(keep: bool | str = False) -> list[str]:
+    """The units that two steps unshard (u) and gather ahead (p), in order."""
     model = Stack(3)
-    optimizer = zo.SGD(model, zero=3, units=[Layer])
+    optimizer = zo.SGD(model, zero=3, units=[Layer], keep_after_forward=keep)
     step = optimizer._step
     names = {u.number: u.name[-1] for u in optimizer._sharding.units}
     found: list[str] = []
@@ -394,3 +394,10 @@ def test_the_next_unit_is_gathered_ahead(workers: Workers) -> None:
     backward = "u2 p1 u1 p0 u0"
     expected = f"u0 u1 u2 {backward} u0 p1 u1 p2 u2 {backward}".split()
     assert workers.run(record_gathers) == [expected] * 2
+
+
+def test_units_are_kept_from_forward_to_backward(workers: Workers) -> None:
+    """Of L units 2L - 1 and L are gathered for each backward pass."""
+    for keep, backward in (("last", "p1 u1 p0 u0"), (True, "p1 p0")):
+        expected = f"u0 u1 u2 {backward} u0 p1 u1 p2 u2 {backward}".split()
+        assert workers.run(record_gathers, keep) == [expected] * 2

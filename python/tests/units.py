@@ -72,6 +72,7 @@ class Training:
     checkpointing: str = ""
     max_norm: float | None = 0.5
     offload: bool | str = False
+    keep: bool | str = False
     evaluates: bool = False
     # Whether rank 0 alone uses the adapters.
     is_uneven: bool = False
@@ -127,6 +128,7 @@ def train_units(zero: int, training: Training) -> Result:
         zero,
         max_norm=training.max_norm,
         offload=training.offload,
+        keep_after_forward=training.keep if zero == 3 else False,
         loss_scale=training.loss_scale,
     )
     losses, norms = run_steps(model, optimizer, training, range(4))

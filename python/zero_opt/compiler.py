@@ -49,6 +49,7 @@ class StepDescription:
     ranks: int
     stage: int
     offload: str = "none"
+    keep_after_forward: str = "none"
     target: str | None = None  # besides the CPU
 
     def to_json(self) -> str:
@@ -75,7 +76,12 @@ class StepDescription:
         elif self.ranks == 1:
             # Nothing is sent. All stages then compute the same, stage 0 with the fewest
             # copies, and a second bucket would only be more launches.
-            options |= {"stage": 0, "bucket-bytes": _ONE_BUCKET}
+            return self._add_target(options | {"stage": 0, "bucket-bytes": _ONE_BUCKET})
+        if self.keep_after_forward != "none":
+            options["keep-after-forward"] = self.keep_after_forward
+        return self._add_target(options)
+
+    def _add_target(self, options: dict[str, str | int]) -> dict[str, str | int]:
         return options if self.target is None else options | {"target": self.target}
 
 

@@ -69,9 +69,9 @@ static std::string getKey(const CompileSettings &settings, StringRef step,
   for (StringRef text : {step, reference})
     append(all, text);
   for (const OptionText *option :
-       {&settings.mesh, &settings.stage, &settings.shardOver, &settings.offload,
-        &settings.bucketBytes, &settings.name, &settings.step, &settings.cpu,
-        &settings.target})
+       {&settings.mesh, &settings.stage, &settings.shardOver,
+        &settings.keepAfterForward, &settings.offload, &settings.bucketBytes,
+        &settings.name, &settings.step, &settings.cpu, &settings.target})
     append(all, option->text);
   append(all, settings.isProved ? "proved" : "");
   append(all, describeCompiler());

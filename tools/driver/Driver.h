@@ -59,6 +59,7 @@ struct LowerSettings {
   OptionText mesh{"mesh", ""};
   OptionText stage{"stage", "1"};
   OptionText shardOver{"shard-over", ""};
+  OptionText keepAfterForward{"keep-after-forward", "none"};
   OptionText offload{"offload", "none"};
   OptionText bucketBytes{"bucket-bytes", "25MiB"};
   OptionText until{"until", "scheduled"};
@@ -70,7 +71,8 @@ public:
   LowerFlags(LowerSettings &settings, llvm::cl::OptionCategory &category);
 
 private:
-  TextFlag mesh, stage, shardOver, offload, bucketBytes, until;
+  TextFlag mesh, stage, shardOver, keepAfterForward, offload, bucketBytes,
+      until;
 };
 
 /// "25MiB", "64KiB" or a number, in bytes.

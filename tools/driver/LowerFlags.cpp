@@ -39,6 +39,10 @@ LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
                 "Axes that divide master weights and optimizer "
                 "state. Ranks along\nother axes hold replicas "
                 "(default: all axes of the gradient's sum)"),
+      keepAfterForward(settings.keepAfterForward, category, "none|last|all",
+                       "Units of stage 3 that a caller keeps from the forward "
+                       "to the backward\npass, in memory of their own: none "
+                       "(default), last or all. A step may\nsay so itself"),
       offload(settings.offload, category, "none|optimizer|parameters",
               "State in host memory: none (default), "
               "optimizer: host memory\nholds master weights and "
@@ -68,8 +72,8 @@ std::optional<int64_t> zero::parseBytes(StringRef text) {
 LogicalResult LowerSettings::checkNone(bool hasReference,
                                        const llvm::Twine &reason,
                                        std::string &message) const {
-  for (const OptionText *option :
-       {&mesh, &stage, &shardOver, &offload, &bucketBytes, &until}) {
+  for (const OptionText *option : {&mesh, &stage, &shardOver, &keepAfterForward,
+                                   &offload, &bucketBytes, &until}) {
     if (!option->isGiven || (hasReference && option == &mesh))
       continue;
     message = ("--" + option->name +
@@ -189,6 +193,12 @@ LogicalResult LowerSettings::get(LowerOptions &options,
                         "the optimizer state in host memory and "
                         "updates them there"
                       : "");
+  if (keepAfterForward.text != "none" && keepAfterForward.text != "last" &&
+      keepAfterForward.text != "all")
+    return reject(keepAfterForward, "none, last or all", message);
+  if (keepAfterForward.text != "none" && level != 3)
+    return reject(keepAfterForward, "none at stage " + stage.text, message,
+                  "; parameters are whole there, or give --stage=3");
   std::optional<int64_t> bytes = parseBytes(bucketBytes.text);
   if (!bytes)
     return reject(bucketBytes,
@@ -203,6 +213,7 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   options.mesh = mesh.text;
   options.stage = level;
   options.shardOver = shardOver.text;
+  options.keepAfterForward = keepAfterForward.text;
   options.offload = offload.text;
   options.bucketBytes = *bytes;
   options.until = until.text;

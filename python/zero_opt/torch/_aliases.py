@@ -35,6 +35,7 @@ class Trained:
     # that of |view|, which has the shape of the parameter and no values.
     unit: int | None = None
     version: int = 0  # torch's count of writes to the parameter, as far as taken over
+    unsharded: torch.Tensor | None = None  # of the step's memory, while the unit is
 
     def is_in_place(self) -> bool:
         parameter = self.parameter
@@ -183,7 +184,7 @@ class Aliases:
             what = f"has dtype {entry.parameter.dtype}, and had {entry.view.dtype}"
         elif _find_place(entry.parameter) != _find_place(entry.view):
             what = f"is on {entry.parameter.device}, and was on {entry.view.device}"
-        elif not put_back(entry) or entry.is_written() or not self._is_empty(entry):
+        elif entry.is_written() or not self._has_own_values(entry):
             what = "was written"
         if what:
             raise ZeroOptError(
@@ -191,8 +192,13 @@ class Aliases:
                 "it only; change parameters of units before the optimizer is created"
             )
 
-    def _is_empty(self, entry: Trained) -> bool:
-        """Whether there are still no values. A read of a GPU would wait for it."""
+    def _has_own_values(self, entry: Trained) -> bool:
+        """Whether a parameter of a unit has the gathered values, or still none. A read of
+        a GPU would wait for it."""
+        if entry.unsharded is not None:
+            return entry.parameter.data_ptr() == entry.unsharded.data_ptr()
+        if not put_back(entry):
+            return False
         if self._device.is_queued or not entry.view.numel():
             return True
         return bool(entry.view.reshape(-1)[0].isnan())

@@ -13,7 +13,7 @@ from zero_opt import compiler
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import check_free
 from zero_opt.torch._parameters import DTYPES, ListedGroup, check_parameter
-from zero_opt.torch._units import Unit
+from zero_opt.torch._units import KeepAfterForward, Unit
 
 # Options of torch's optimizers that change what a step computes, and that no recipe has.
 UNKNOWN = ("amsgrad", "dampening", "decoupled_weight_decay", "maximize", "nesterov")
@@ -88,7 +88,18 @@ def check_arguments(
     zero: int,
     loss_scale: LossScale,
     offload: Offload,
+    keep_after_forward: KeepAfterForward,
 ) -> None:
+    if not isinstance(keep_after_forward, bool) and keep_after_forward != "last":
+        raise ZeroOptError(
+            f"keep_after_forward is True, False or 'last', got {keep_after_forward!r}; "
+            "True keeps each unit gathered from its forward to its backward pass"
+        )
+    if keep_after_forward and zero != 3:
+        raise ZeroOptError(
+            f"keep_after_forward is an argument of ZeRO stage 3, and zero is {zero}; leave "
+            "it out, or give zero=3"
+        )
     if not isinstance(offload, bool) and offload != "parameters":
         raise ZeroOptError(
             f"offload is True, False or 'parameters', got {offload!r}; True keeps the "
@@ -169,6 +180,7 @@ def describe_step(
     ranks: int,
     stage: int,
     offload: Offload,
+    keep_after_forward: KeepAfterForward,
     target: str | None,
 ) -> compiler.StepDescription:
     # torch sums the gradients of backward passes, and so does this step: whether the loss
@@ -201,5 +213,8 @@ def describe_step(
         ranks=ranks,
         stage=stage,
         offload=offload if isinstance(offload, str) else ("none", "optimizer")[offload],
+        keep_after_forward="last"
+        if keep_after_forward == "last"
+        else ("none", "all")[bool(keep_after_forward)],
         target=target,
     )

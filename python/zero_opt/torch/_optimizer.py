@@ -35,7 +35,13 @@ from zero_opt.torch._sharding import Sharding
 from zero_opt.torch._source import Weights
 from zero_opt.torch._state import State
 from zero_opt.torch._state_dicts import StateDicts
-from zero_opt.torch._units import Unit, Units, check_units, find_units
+from zero_opt.torch._units import (
+    KeepAfterForward,
+    Unit,
+    Units,
+    check_units,
+    find_units,
+)
 from zero_opt.torch._weights import Values
 
 
@@ -62,6 +68,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         one_backward: bool = False,
         zero: int = 1,
         offload: Offload = False,
+        keep_after_forward: KeepAfterForward = False,
         process_group: Any = None,
         timeout: float = 1800.0,
         model: nn.Module | None = None,
@@ -77,7 +84,15 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         elif model is not None:
             refuse_wrapped(model)
         groups = list_groups(params)
-        check_arguments(type(self).__name__, groups, max_norm, zero, loss_scale, offload)
+        check_arguments(
+            type(self).__name__,
+            groups,
+            max_norm,
+            zero,
+            loss_scale,
+            offload,
+            keep_after_forward,
+        )
         check_units(units, zero, model)
         values = Values(weights, device, groups, model)
         self._is_complete = False
@@ -115,6 +130,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             ranks.size,
             zero,
             offload,
+            keep_after_forward,
             self._device.target,
         )
         library = _ranks.compile_together(description, ranks)
@@ -134,6 +150,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 "does not know; build package and compiler from one version"
             )
         self._place(named, model, found, values, bool(offload))
+        self._sharding.keep(keep_after_forward)
         self._delivery.needs_scale = loss_scale is not None
         self._delivery.takes_one_pass = one_backward
 

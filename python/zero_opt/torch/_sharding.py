@@ -3,7 +3,9 @@
 
 A unit is unsharded while its forward pass runs, and while its backward pass runs. There is
 memory for two units, and the memory of a unit has always the same address. So what autograd
-has saved of a parameter in the forward pass is right again in the backward pass.
+has saved of a parameter in the forward pass is right again in the backward pass. A unit
+that is kept has memory of its own, and stays unsharded from the forward to the backward
+pass.
 
 The backward pass of a unit begins when the gradient of one of its outputs is there, or
 when its forward pass runs again within a backward pass (activation checkpointing). It ends
@@ -34,7 +36,7 @@ from zero_opt.torch._arguments import Arguments
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._device import Device
 from zero_opt.torch._order import UnitOrder
-from zero_opt.torch._units import Unit
+from zero_opt.torch._units import KeepAfterForward, Unit
 
 
 def _runs_backward() -> bool:
@@ -63,6 +65,7 @@ class ShardedUnit:
         self.number = number
         self.entries = entries
         self.is_unsharded = False
+        self.is_kept = False
         # Forward passes that run now; a unit may call itself.
         self.depth = 0
         # Of each of them: what it got in place of its arguments.
@@ -89,12 +92,13 @@ class ShardedUnit:
                     "and each rank has a slice of it only; change parameters of units "
                     "before the optimizer is created"
                 )
-            entry.parameter.data = view
+            entry.parameter.data = entry.unsharded = view
         _move_versions(self.entries, -1)
 
     def detach(self) -> None:
         for entry in self.entries:
             entry.parameter.data = entry.view
+            entry.unsharded = None
         # The memory gets other values. Autograd refuses what it has saved of it until
         # the unit is unsharded again.
         _move_versions(self.entries, 1)
@@ -180,6 +184,12 @@ class Sharding:
         self._unit_of |= {entry.number: made for entry in sharded}
         self._hook(unit.module, made)
 
+    def keep(self, which: KeepAfterForward) -> None:
+        """The step was compiled so, too. Its last unit has the largest number."""
+        units = sorted(self.units, key=lambda unit: unit.number)
+        for unit in units if which is True else units[-1:] if which else []:
+            unit.is_kept = True
+
     def _hook(self, module: nn.Module, unit: ShardedUnit) -> None:
         own = weakref.ref(self)
 
@@ -229,7 +239,8 @@ class Sharding:
             self._enter_backward(unit)
         elif unit.depth == 1:
             self.end_backward()  # an exception has ended that pass
-            self._unshard(unit)
+            if not unit.is_unsharded:  # kept since a pass without a backward pass
+                self._unshard(unit)
             self._order.note(unit.number)
             self._prefetch(self._order.next.get(unit.number))
         if not torch.is_grad_enabled():
@@ -253,7 +264,8 @@ class Sharding:
         try:
             self._check_output(unit, output)
         finally:
-            if not unit.depth and unit.is_unsharded and not unit.is_in_backward:
+            is_needed = unit.is_in_backward or (unit.is_kept and torch.is_grad_enabled())
+            if not unit.depth and unit.is_unsharded and not is_needed:
                 self._reshard(unit)
         if not torch.is_grad_enabled():
             return
@@ -279,12 +291,13 @@ class Sharding:
                 )
 
     def _enter_backward(self, unit: ShardedUnit) -> None:
-        if unit.is_unsharded:
+        if unit.is_in_backward or (unit.is_unsharded and not unit.is_kept):
             return
         # Once it is released, a unit takes no more gradients of a pass. If the graph has
         # the unit twice, they arrive in another pass of the step. Passes are summed.
         self._delivery.begin(unit.has_ended)
-        self._unshard(unit)
+        if not unit.is_unsharded:
+            self._unshard(unit)
         self._prefetch(self._order.previous.get(unit.number))
         unit.is_in_backward = True
 

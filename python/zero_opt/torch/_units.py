@@ -14,6 +14,8 @@ from zero_opt.errors import ZeroOptError
 
 Units: TypeAlias = "Iterable[type[nn.Module] | nn.Module] | None"
 
+KeepAfterForward: TypeAlias = bool | str
+
 _EXAMPLE = "such as zo.AdamW(model, zero=3, units=[TransformerBlock])"
 
 

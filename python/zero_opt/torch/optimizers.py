@@ -12,6 +12,9 @@ zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state ove
     ranks, 2 divides the summed gradients, too, and 3 the parameters of units, too.
 units: of stage 3, the classes of the model's layers, or the layers themselves. Each is a
     unit, whose parameters are gathered for its forward and for its backward pass.
+keep_after_forward: of stage 3. True keeps each unit gathered from its forward to its
+    backward pass: half the gathers, and a GPU has all parameters at the end of a forward
+    pass. "last" keeps the last unit only, which the backward pass uses first.
 weights: of a model on the meta device, the values of its parameters: a safetensors file,
     an index or a folder of such files, or a function from a name to a tensor. Rank 0 reads
     one parameter at a time, so no rank has the whole model.

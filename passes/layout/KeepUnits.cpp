@@ -1,0 +1,39 @@
+//===- KeepUnits.cpp - Units that stay unsharded --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/layout/Passes.h"
+
+using namespace mlir;
+using namespace zero;
+
+namespace zero {
+#define GEN_PASS_DEF_KEEPUNITSPASS
+#include "passes/layout/Passes.h.inc"
+} // namespace zero
+
+namespace {
+struct KeepUnitsPass : zero::impl::KeepUnitsPassBase<KeepUnitsPass> {
+  using KeepUnitsPassBase::KeepUnitsPassBase;
+
+  void runOnOperation() override {
+    if (units != "last" && units != "all") {
+      getOperation().emitError()
+          << "units must be last or all, got '" << units << "'";
+      return signalPassFailure();
+    }
+    auto all = llvm::to_vector(getOperation().getOps<UnitOp>());
+    if (all.empty()) {
+      getOperation().emitError()
+          << "the module has no zero.unit, so none can be kept; declare units, "
+             "or leave out keep-after-forward";
+      return signalPassFailure();
+    }
+    for (UnitOp unit :
+         ArrayRef(all).take_back(units == "last" ? 1 : all.size()))
+      unit.setKept(true);
+  }
+};
+} // namespace
