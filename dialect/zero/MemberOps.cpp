@@ -210,6 +210,8 @@ static LogicalResult verifyUnit(BucketOp bucket,
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // bucket_c1
+  if (getMembers().empty())
+    return emitOpError() << "has no members: no gradient would arrive in it";
   if (failed(verifyNoSharedMember(*this)) || failed(verifyUnit(*this, symbols)))
     return failure();
   Type storage;

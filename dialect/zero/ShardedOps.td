@@ -35,7 +35,8 @@ def Zero_BucketOp : Zero_Op<"bucket",
 
     Constraints:
 
-    - `bucket_c1`: members are parameters, and no two buckets share a member;
+    - `bucket_c1`: a bucket has members, which are parameters, and no two buckets share a
+      member;
     - `bucket_c2`: intervals follow each other without a gap and fill the bucket;
     - `bucket_c3`: an interval is at least as long as the part of its parameter that a rank
       holds;

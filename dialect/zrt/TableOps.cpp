@@ -243,6 +243,10 @@ static LogicalResult verifyUnsharded(BucketTableOp table,
       }))
     return refuse("is of a bucket whose unit has no zrt.unit_table: nothing "
                   "would gather it");
+  if (!unsharded->getShares())
+    return refuse(
+        "has an address of its own at each allocation, and a unit has "
+        "one address; it must share memory of another buffer");
   return success();
 }
 

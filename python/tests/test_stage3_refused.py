@@ -30,13 +30,13 @@ from zero_opt import ZeroOptError
         ),
         (
             {"zero": 2, "keep_after_forward": "last"},
-            "keep_after_forward is an argument of ZeRO stage 3, and zero is 2; leave it out, "
-            "or give zero=3",
+            "keep_after_forward is an argument of ZeRO stage 3, and zero is 2; leave it "
+            "out, or give zero=3",
         ),
         (
             {"zero": 3, "units": [Layer], "keep_after_forward": "first"},
-            "keep_after_forward is True, False or 'last', got 'first'; True keeps each unit "
-            "gathered from its forward to its backward pass",
+            "keep_after_forward is True, False or 'last', got 'first'; True keeps each "
+            "unit gathered from its forward to its backward pass",
         ),
         ({"zero": 3, "units": []}, "stage 3 shards the parameters of units, and there is"),
         (

@@ -6,6 +6,13 @@
 
 // bucket_c1
 zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{has no members: no gradient would arrive in it}}
+zero.bucket @b0 : 0xf32 arrives f32 [] offsets [] extents []
+
+// -----
+
+// bucket_c1
+zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 // expected-note@+1 {{the other one is here}}
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]

@@ -167,6 +167,30 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// bucket_table_c9
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xbf16
+zero.unit @u [@w]
+zero.bucket @b0 : 64xf32 arrives bf16 [@w] offsets [0] extents [64] unit @u
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g : !zero.value<64xbf16, partial = [dp]> role gradient in device
+  zrt.buffer @p : !zero.value<64xbf16, sharded = [dp]> role parameter in device
+  zrt.buffer @whole : !zero.value<64xbf16> role staging in device on_demand
+  zrt.kernel @store [read bf16, write bf16] scalars 0 {
+  ^bb0(%a: bf16):
+    zrt.yield %a : bf16
+  }
+  zrt.handler @a {
+  }
+  zrt.handler @b {
+  }
+  zrt.unit_table @u unshard @a reshard @b
+  // expected-error@+1 {{buffer @whole has an address of its own at each allocation, and a unit has one address; it must share memory of another buffer}}
+  zrt.bucket_table @b0 into @g store @store add @store parameters @p unsharded @whole
+}
+
+// -----
+
 // record_c3: a unit may be gathered ahead, in a call without a stream of the caller
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xbf16
