@@ -74,10 +74,12 @@ template <> void Calls::runOp(zrt::PackOp op) {
       packed.roundings.hasLost())
     proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
                            << " does not keep a gradient as it arrives";
-  Number further = evaluate(add, sum);
+  Number further = evaluate(add, sum), plain = sum;
+  plain.add(algebra, gradient);
   if (buckets.lookup(bucket).isUsedTwice &&
       (further.expr != added || further.roundings.hasLost() ||
-       !further.roundings.getNarrowest().holds(kept)))
+       !further.roundings.getNarrowest().holds(kept) ||
+       !further.roundings.findBeyond(plain.roundings).empty()))
     proof.report.error(op) << "a further use of a parameter of @"
                            << bucket.getValue()
                            << " is not added: " << arriving.getAddAttr()

@@ -345,17 +345,22 @@ template <> void Calls::runOp(zrt::RunScalarsOp op) {
 Number Calls::getScalar(bool isOnHost, FlatSymbolRefAttr slots, int64_t index) {
   if (!isOnHost)
     return getSlot(slots, index);
+  auto refuse = [&](const char *why) -> Number {
+    return {algebra.undefined("slot " + std::to_string(index) + " of @" +
+                              slots.getValue().str() + ", which was " + why)};
+  };
   auto it = hostSlots.find({slots.getAttr(), index});
-  if (it != hostSlots.end())
-    return it->second;
-  return {algebra.undefined("slot " + std::to_string(index) + " of @" +
-                            slots.getValue().str() +
-                            ", which was not copied to the host")};
+  if (it == hostSlots.end())
+    return refuse("not copied to the host");
+  // A device that is the host has one slot, and copies nothing.
+  if (!(it->second == getSlot(slots, index)))
+    return refuse("written after it was copied to the host");
+  return it->second;
 }
 
 template <> void Calls::runOp(zrt::AllocateOp op) {
   Contents &contents = memory->get(op.getBufferAttr());
-  if (filling.contains(contents.op.getSymNameAttr()))
+  if (filling.contains(contents.op.getMemory().getAttr()))
     proof.report.opError(op)
         << "allocates " << op.getBufferAttr()
         << ", into which gradients may arrive at the same time";

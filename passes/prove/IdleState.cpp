@@ -172,6 +172,17 @@ void IdleState::checkUnchanged(Operation *transition, const Twine &where,
                  "changes " + where);
 }
 
+/// Whether |number| is the old |expr| with all its bits: it was copied, and not
+/// computed. A number that is multiplied and divided again may have been
+/// infinite or rounded on the way.
+static bool isCopied(Algebra &algebra, const Number &number, Expr expr,
+                     Precision kept) {
+  Number source = makeSource(algebra, expr), stored = source;
+  stored.narrow(kept);
+  return number.roundings == source.roundings ||
+         number.roundings == stored.roundings;
+}
+
 void IdleState::checkHolds(Operation *transition, const Contents &contents,
                            const Entry &entry, const Twine &wrong) {
   Expr old = algebra.state(entry.role);
@@ -181,7 +192,9 @@ void IdleState::checkHolds(Operation *transition, const Contents &contents,
        llvm::concat<const Piece>(contents.own, contents.other)) {
     bool isOld = piece.element.expr == old;
     Precision narrowest = piece.element.roundings.getNarrowest();
-    if (isOld && narrowest.holds(kept) && contents.bucket == entry.bucket)
+    bool isWide = narrowest.holds(kept);
+    if (isOld && isWide && contents.bucket == entry.bucket &&
+        isCopied(algebra, piece.element, old, kept))
       continue;
     InFlightDiagnostic diagnostic =
         proof.report.error(getCulprit(contents, transition));
@@ -192,14 +205,19 @@ void IdleState::checkHolds(Operation *transition, const Contents &contents,
     else if (contents.bucket != entry.bucket)
       diagnostic << "elements of another bucket, expected those of @"
                  << entry.bucket.getValue();
-    else
+    else if (!isWide)
       diagnostic << "what went through " << narrowest.describe()
                  << ", expected " << kept.describe();
+    else
+      diagnostic << "what was computed from " << toString(old)
+                 << ", and may have been rounded or infinite on the way; "
+                    "expected a copy";
     noteMembers(diagnostic, buckets.find(entry.bucket)->second);
     Report::attach(diagnostic, transition->getLoc(),
-                   isOld ? findRounding(narrowest, kept)
-                         : findExample(algebra, piece.element.expr, old,
-                                       /*ranks=*/1));
+                   isOld && !isWide ? findRounding(narrowest, kept)
+                   : isOld          ? std::string()
+                           : findExample(algebra, piece.element.expr, old,
+                                         /*ranks=*/1));
     return;
   }
 }

@@ -103,6 +103,7 @@ private:
   // The gradients of a backward pass (Receive.cpp).
 
   void receive(Node &node);
+  void checkOwnGradients();
   void receiveInOrder(Node &node, zrt::TransitionOp transition);
   void receiveBucket(Node &node, zrt::TransitionOp transition,
                      mlir::FlatSymbolRefAttr bucket);

@@ -133,9 +133,10 @@ std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
       "a gradient that arrives is that of this rank's own micro-batch, and "
       "does not change until it is taken",
       summary.takesUnequal && !summary.allWait
-          ? "all ranks run this step, and call apply and discard in one order"
-          : "all ranks run this step, and call begin, accumulate, apply and "
-            "discard in one order",
+          ? "all ranks run this step, and call measure, apply and discard in "
+            "one order"
+          : "all ranks run this step, and call begin, accumulate, measure, "
+            "apply and discard in one order",
       "all ranks pass the same inputs to apply",
       "all ranks bind the same initial values; a caller that writes parameters "
       "or state between steps writes the same on all ranks"};
@@ -159,8 +160,8 @@ std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
         "was begun as the last, it does so on all ranks");
   if (summary.hasUnits)
     preconditions.push_back(
-        "all ranks unshard and reshard the same units in one order, among all "
-        "other calls of the step");
+        "all ranks prefetch, unshard and reshard the same units in one order, "
+        "among all other calls of the step");
   if (!summary.assumed.empty())
     preconditions.push_back("where a caller writes state, " +
                             llvm::join(summary.assumed, ", "));

@@ -37,13 +37,15 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
         open.push_back(i);
     return open;
   };
-  for (size_t i : getMayBeOpen(/*from=*/0))
-    if (!getGradient(i).allocated)
-      proof.report.error(sequence)
-          << FlatSymbolRefAttr::get(getGradient(i).op)
-          << ", into which gradients may arrive at once, is not allocated in "
-             "state '"
-          << node.state.getValue() << "'";
+  auto requireOpen = [&](size_t from, const Twine &where) {
+    for (size_t i : getMayBeOpen(from))
+      if (!getGradient(i).allocated)
+        proof.report.error(sequence)
+            << FlatSymbolRefAttr::get(getGradient(i).op)
+            << ", into which gradients may arrive at once, is not allocated "
+            << where;
+  };
+  requireOpen(0, "in state '" + node.state.getValue() + "'");
   for (auto [i, handler] : llvm::enumerate(
            sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
     receiveBucket(node, transition, buckets[i]);
@@ -52,11 +54,29 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
         calls->filling.insert(getGradient(open).op.getMemory().getAttr());
     runHandler(handler, node.memory);
     calls->filling.clear();
+    requireOpen(i + 1, "behind " + Twine(handler.getValue()));
   }
 }
 
 /// All gradients of the open backward pass arrive, or do not: that is in the
 /// pieces.
+/// Checks that no two buckets have one memory for their gradients, which arrive
+/// in any order where no sequence says otherwise. A bucket without elements
+/// clears its pads.
+void ProgramReader::checkOwnGradients() {
+  llvm::DenseMap<StringAttr, zrt::BucketTableOp> owners;
+  for (zrt::BucketTableOp op : arrivals) {
+    auto buffer = symbols.lookup<zrt::BufferOp>(op.getGradientAttr().getAttr());
+    StringAttr memory = buffer.getMemory().getAttr();
+    auto [it, isNew] = owners.try_emplace(memory, op);
+    if (!isNew)
+      proof.report.error(op)
+          << op.getGradientAttr() << " has memory in which gradients of "
+          << it->second.getBucketAttr()
+          << " arrive, too: the last one to arrive would stay";
+  }
+}
+
 void ProgramReader::receive(Node &node) {
   auto transition = getTransition(node.state, zrt::Event::arrive);
   if (!transition)
@@ -89,6 +109,7 @@ void ProgramReader::receive(Node &node) {
   calls->inBackward = true;
   if (transition.getSequenceAttr())
     return receiveInOrder(node, transition);
+  checkOwnGradients();
   for (zrt::BucketTableOp op : arrivals)
     receiveBucket(node, transition, op.getBucketAttr());
 }

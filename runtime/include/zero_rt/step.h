@@ -313,12 +313,13 @@ zero_rt_status zero_rt_step_discard(zero_rt_step *step);
 
 /// Computes what apply would report, for callers that ask for the norm of the
 /// gradients before they decide. Closes the open backward pass, if there is
-/// one, and reduces over the ranks, after the work on |stream|. Collective.
-/// `results` then returns the results and the outcome. The next call is apply,
-/// which updates, or discard; parameters may be read. With an apply that
-/// follows, the step computes the same bits as with apply alone, and makes the
-/// same collectives. |inputs| are those of apply. Since version 16. Errors:
-/// also protocol (the step was compiled for an earlier version).
+/// one, and reduces over the ranks, after the work on |stream|. Collective:
+/// all ranks make the call before apply, or none does. `results` then returns
+/// the results and the outcome. The next call is apply, which updates, or
+/// discard; parameters may be read. With an apply that follows, the step
+/// computes the same bits as with apply alone, and makes the same collectives.
+/// |inputs| are those of apply. Since version 16. Errors: also protocol (the
+/// step was compiled for an earlier version).
 zero_rt_status zero_rt_step_measure(zero_rt_step *step, const double *inputs,
                                     int32_t num_inputs, zero_rt_stream *stream);
 /// Closes the open backward pass, if there is one, reduces over the ranks and
