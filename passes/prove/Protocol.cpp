@@ -267,7 +267,8 @@ void ProgramReader::compareMeetings(Meetings mine,
 /// Ranks with unequal numbers of backward passes apply from different states.
 /// They agree to refuse the step only if they meet at the same collectives on
 /// the way. Ranks that meet in each backward pass have equal numbers and apply
-/// from one state. From one state they may apply with and without measure.
+/// from one state. From one state all apply with measure, or all without: that
+/// is a precondition, and their collectives are compared nevertheless.
 void ProgramReader::compareCollectives(const Node &node,
                                        ArrayRef<zrt::TransitionOp> path) {
   llvm::SmallVector<zrt::TransitionOp, 2> own(path);

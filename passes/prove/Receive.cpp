@@ -58,8 +58,6 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
   }
 }
 
-/// All gradients of the open backward pass arrive, or do not: that is in the
-/// pieces.
 /// Checks that no two buckets have one memory for their gradients, which arrive
 /// in any order where no sequence says otherwise. A bucket without elements
 /// clears its pads.
@@ -77,6 +75,8 @@ void ProgramReader::checkOwnGradients() {
   }
 }
 
+/// All gradients of the open backward pass arrive, or do not: that is in the
+/// pieces.
 void ProgramReader::receive(Node &node) {
   auto transition = getTransition(node.state, zrt::Event::arrive);
   if (!transition)
