@@ -107,12 +107,25 @@ bool RealNumbers::isMultiple(Expr a, Expr b) {
   });
 }
 
+/// Whether |a| and |b| have a term in common. Over the reals it cancels where
+/// they are compared. In a type it may absorb the others: 1 + 1e-8 > 1 is false
+/// in f32.
+static bool hideInCommonTerm(Expr a, Expr b) {
+  return a != b && llvm::any_of(a->getTerms(), [&](const Term &x) {
+           return llvm::any_of(b->getTerms(), [&](const Term &y) {
+             return x.monomial == y.monomial && x.coefficient == y.coefficient;
+           });
+         });
+}
+
 std::optional<RealNumbers::Choice> RealNumbers::getChoice(BaseRef base) {
   if (base->kind != BaseKind::operation)
     return std::nullopt;
   llvm::ArrayRef<Expr> x = base->operands;
   auto choose = [&](Expr a, Expr b, Expr ifMore, Expr ifLess,
                     Choice::IfZero ifZero) -> std::optional<Choice> {
+    if (hideInCommonTerm(a, b))
+      return std::nullopt;
     auto difference = getDifference(a, b);
     if (!difference || (difference->over->isZero() && ifZero != Choice::either))
       return std::nullopt;
