@@ -242,9 +242,9 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
     - `bucket_table_c8`: the events exist, none is of the stream `caller`, and `writable`
       events are not of the compute stream;
     - `bucket_table_c9`: `unsharded` is an on-demand buffer on the device with the parameters'
-      element type, in memory of another buffer, so that a unit has one address; the parameters are sharded, the bucket is of a unit that has a
-      `zrt.unit_table`, and there are no `readable` events. Reason: the caller's stream waits
-      when the unit is unsharded.
+      element type, in memory of another buffer, so that a unit has one address; the
+      parameters are sharded, the bucket is of a unit that has a `zrt.unit_table`, and there
+      are no `readable` events. Reason: the caller's stream waits when the unit is unsharded.
 
     Example:
 

@@ -54,7 +54,7 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
         calls->filling.insert(getGradient(open).op.getMemory().getAttr());
     runHandler(handler, node.memory);
     calls->filling.clear();
-    requireOpen(i + 1, "behind " + Twine(handler.getValue()));
+    requireOpen(i + 1, "behind @" + Twine(handler.getValue()));
   }
 }
 
