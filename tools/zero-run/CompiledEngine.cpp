@@ -59,6 +59,9 @@ public:
 private:
   /// Runs |work| on a thread per rank; false results leave a message.
   bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
+  /// Unshards |unit| on all ranks until another one is read; -1: none. What
+  /// that sends is no part of a step.
+  bool openToRead(int32_t unit);
   /// Whether |status| is ok; keeps the message if not.
   bool check(Rank &rank, zero_rt_status status);
   bool deliver(Rank &rank, const RankInputs &inputs);
@@ -77,6 +80,7 @@ private:
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
   Units units;
+  int32_t readUnit = -1; // unsharded to read its parameters
   Arrivals arrivals = Arrivals::backward;
   bool isOnGpu = false;
 };
@@ -361,6 +365,8 @@ double CompiledEngine::getLossScale() {
 }
 
 FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
+  if (!openToRead(-1))
+    return emitError(UnknownLoc::get(context)) << joinMessages();
   std::vector<zero_rt_results> results(ranks.size());
   std::string notFinite;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
@@ -392,41 +398,47 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
   return result;
 }
 
-FailureOr<std::vector<Number>>
-CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
-  Bytes bytes;
-  int32_t id = -1;
-  auto read = [&](Rank &rank) {
-    zero_rt_tensor view = {};
-    view.struct_size = sizeof(view);
-    if (!check(rank, zero_rt_step_parameter(rank.step, id, &view)))
+bool CompiledEngine::openToRead(int32_t unit) {
+  if (unit == readUnit)
+    return true;
+  bool ok = onEveryRank([&](int64_t r, Rank &rank) {
+    if (readUnit >= 0 &&
+        !check(rank, zero_rt_step_reshard(rank.step, readUnit, nullptr)))
       return false;
-    bytes.resize(view.elements * getWidth(parameter.storageType));
-    return check(rank, zero_rt_copy(rank.runtime, bytes.data(), view.data,
-                                    bytes.size()));
-  };
-  if (!check(ranks[r], zero_rt_step_find_parameter(
-                           ranks[r].step, parameter.name.c_str(), &id)))
-    return failure();
-  int32_t unit = units.of(id);
-  bool ok = unit < 0 ? read(ranks[r]) : onEveryRank([&](int64_t i, Rank &rank) {
-    std::optional<zero_rt_counters> before = getCounters(i);
+    if (unit < 0)
+      return true;
+    std::optional<zero_rt_counters> before = getCounters(r);
     if (!before || !check(rank, zero_rt_step_unshard(rank.step, unit, nullptr)))
       return false;
-    std::optional<zero_rt_counters> after = getCounters(i);
+    std::optional<zero_rt_counters> after = getCounters(r);
     if (!after)
       return false;
     rank.gathersToRead += after->all_gathers - before->all_gathers;
     rank.sentToRead += after->bytes_sent - before->bytes_sent;
     rank.copiedToRead += after->bytes_copied_between_spaces -
                          before->bytes_copied_between_spaces;
-    return (i != r || read(rank)) &&
-           check(rank, zero_rt_step_reshard(rank.step, unit, nullptr));
+    return true;
   });
-  if (!ok)
+  readUnit = ok ? unit : -1;
+  return ok;
+}
+
+FailureOr<std::vector<Number>>
+CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
+  Rank &rank = ranks[r];
+  int32_t id = -1;
+  zero_rt_tensor view = {};
+  view.struct_size = sizeof(view);
+  if (!check(rank, zero_rt_step_find_parameter(rank.step,
+                                               parameter.name.c_str(), &id)) ||
+      !openToRead(units.of(id)) ||
+      !check(rank, zero_rt_step_parameter(rank.step, id, &view)))
     return failure();
-  return unpack(bytes.data(), bytes.size() / getWidth(parameter.storageType),
-                parameter.storageType);
+  Bytes bytes(view.elements * getWidth(parameter.storageType));
+  if (!check(rank,
+             zero_rt_copy(rank.runtime, bytes.data(), view.data, bytes.size())))
+    return failure();
+  return unpack(bytes.data(), view.elements, parameter.storageType);
 }
 
 FailureOr<std::vector<Number>>
@@ -485,7 +497,7 @@ std::optional<zero_rt_counters> CompiledEngine::getCounters(int64_t rank) {
 
 LogicalResult CompiledEngine::save(StringRef folder, int64_t number) {
   std::string path = folder.str();
-  if (onEveryRank([&](int64_t, Rank &rank) {
+  if (openToRead(-1) && onEveryRank([&](int64_t, Rank &rank) {
         return check(rank, zero_rt_step_save(rank.step, path.c_str(), number));
       }))
     return success();
@@ -495,7 +507,7 @@ LogicalResult CompiledEngine::save(StringRef folder, int64_t number) {
 FailureOr<int64_t> CompiledEngine::load(StringRef folder) {
   std::string path = folder.str();
   std::vector<int64_t> numbers(ranks.size());
-  if (onEveryRank([&](int64_t r, Rank &rank) {
+  if (openToRead(-1) && onEveryRank([&](int64_t r, Rank &rank) {
         return check(rank,
                      zero_rt_step_load(rank.step, path.c_str(), &numbers[r]));
       }))
