@@ -97,6 +97,8 @@ static void addUnits(const Tables &tables, GlobalBuilder &globals,
   fields.push_back(globals.integer(64, tables.units.size()));
   fields.push_back(emitRows(globals, "units", tables.units));
   fields.push_back(emitRows(globals, "bucket_units", tables.bucketUnits));
+  fields.push_back(globals.integer(64, tables.frozen.size()));
+  fields.push_back(emitRows(globals, "frozen", tables.frozen));
 }
 
 /// Emits the symbol by which zero_rt_open finds |library|.

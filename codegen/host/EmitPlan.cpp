@@ -151,23 +151,33 @@ static json::Array describeStages(ArrayRef<AxisCoordinate> coordinates) {
   return array;
 }
 
-/// The frozen parameters, which the library does not know, and the bytes of
-/// each on a rank.
+/// The frozen parameters, and the bytes that the caller keeps of each on a
+/// rank. If the parameter is sharded with its unit, the library keeps a slice,
+/// which counts with the other parameters, and the caller keeps nothing.
 static json::Array describeFrozen(ModuleOp module, zrt::ProgramOp program,
                                   bool hasStages) {
   json::Array array;
   auto mesh = module.lookupSymbol<MeshOp>(program.getMeshAttr());
+  llvm::DenseMap<Attribute, StringRef> unitOf; // of those that are sharded
+  for (auto bucket : module.getOps<FrozenBucketOp>())
+    for (Attribute member : bucket.getMembers())
+      if (bucket.isSharded())
+        unitOf[member] = bucket.getUnit();
   for (auto op : module.getOps<ParameterOp>()) {
     if (!op.getFrozen())
       continue;
     int64_t elements = mesh.getNumHeld(op.getValueType());
     int64_t dtype = getDtype(op.getDtype());
+    StringRef unit = unitOf.lookup(FlatSymbolRefAttr::get(op));
+    int64_t kept = unit.empty() ? elements * getDtypeBytes(dtype) : 0;
     json::Object parameter{{"name", op.getSymName()},
                            {"shape", json::Array(op.getShape())},
                            {"sharded", describeSharding(op.getValueType())},
                            {"dtype", getDtypeName(dtype)},
                            {"elements", elements},
-                           {"bytes_per_rank", elements * getDtypeBytes(dtype)}};
+                           {"bytes_per_rank", kept}};
+    if (!unit.empty())
+      parameter["unit"] = unit;
     if (hasStages)
       parameter["on"] = describeStages(op.getValueType().getPresent());
     array.push_back(std::move(parameter));

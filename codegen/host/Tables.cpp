@@ -39,6 +39,7 @@ private:
   LogicalResult addBuckets(MeshOp mesh);
   void addStates();
   void addUnits();
+  void addFrozen();
   void addProtocol();
   int64_t bits(double value) { return llvm::bit_cast<int64_t>(value); }
 
@@ -231,7 +232,7 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
     tables.buckets.push_back(row);
     for (auto [i, member] : llvm::enumerate(bucket.getMembers())) {
       zero_rt_parameter_row &parameter = tables.parameters[rowOf[member]];
-      parameter.elements = bucket.getNumHeld(declared[rowOf[member]]);
+      parameter.elements = getNumHeld(bucket, declared[rowOf[member]]);
       parameter.gradient_dtype = getDtype(bucket.getArrivalType());
       parameter.bucket = index;
       parameter.offset = bucket.getOffsets()[i];
@@ -340,6 +341,36 @@ void TableReader::addUnits() {
   }
 }
 
+void TableReader::addFrozen() {
+  auto module = program->getParentOfType<ModuleOp>();
+  llvm::DenseMap<Attribute, int64_t> unitRows;
+  for (auto op : program.getOps<zrt::UnitTableOp>())
+    unitRows[op.getUnitAttr()] = unitRows.size();
+  // In order of declaration, as other parameters: callers number them.
+  llvm::DenseMap<Attribute, zero_rt_frozen_row> rows;
+  for (auto table : program.getOps<zrt::FrozenTableOp>()) {
+    auto bucket =
+        zrt::lookup<FrozenBucketOp>(symbols, table, table.getBucketAttr());
+    zero_rt_frozen_row row = {};
+    row.dtype = getDtype(bucket.getValueType().getElementType());
+    row.unit = unitRows.lookup(bucket.getUnitAttr());
+    row.parameter_buffer = tables.getBuffer(table.getParametersAttr());
+    row.unsharded_buffer = tables.getBuffer(table.getUnshardedAttr());
+    for (auto [member, offset] :
+         llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
+                         bucket.getOffsets())) {
+      row.name = tables.strings.add(member.getValue());
+      row.elements =
+          getNumHeld(bucket, module.lookupSymbol<ParameterOp>(member));
+      row.offset = offset;
+      rows[member] = row;
+    }
+  }
+  for (auto op : module.getOps<ParameterOp>())
+    if (auto it = rows.find(FlatSymbolRefAttr::get(op)); it != rows.end())
+      tables.frozen.push_back(it->second);
+}
+
 FailureOr<Tables> TableReader::build() {
   auto module = program->getParentOfType<ModuleOp>();
   auto mesh = zrt::lookup<MeshOp>(symbols, program, program.getMeshAttr());
@@ -378,6 +409,7 @@ FailureOr<Tables> TableReader::build() {
     return failure();
   addStates();
   addUnits();
+  addFrozen();
   addProtocol();
   addActivations(module, tables);
   if (std::optional<StringRef> cut = tables.strings.findCut())

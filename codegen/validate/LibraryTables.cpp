@@ -30,6 +30,7 @@ private:
   void addParameters();
   void addBuckets();
   void addUnits();
+  void addFrozen();
   void addBuffers();
   void addScalars();
   void addActivations();
@@ -115,6 +116,20 @@ void Reader::addUnits() {
     add("bucket " + names.bucket(i),
         {{"unit", isOfUnit ? names.text(library.units[row.unit].name) : "none"},
          {"unsharded in", names.buffer(row.unsharded_buffer)}});
+  }
+}
+
+void Reader::addFrozen() {
+  for (int64_t i = 0; i < library.num_frozen; ++i) {
+    const zero_rt_frozen_row &row = library.frozen[i];
+    bool isOfUnit = row.unit >= 0 && row.unit < library.num_units;
+    add("frozen parameter " + names.text(row.name),
+        {{"dtype", getDtypeName(row.dtype).str()},
+         {"elements", number(row.elements)},
+         {"unit", isOfUnit ? names.text(library.units[row.unit].name) : "none"},
+         {"parameters", names.buffer(row.parameter_buffer)},
+         {"unsharded in", names.buffer(row.unsharded_buffer)},
+         {"offset", number(row.offset)}});
   }
 }
 
@@ -230,6 +245,7 @@ std::vector<std::string> Reader::read() {
   addParameters();
   addBuckets();
   addUnits();
+  addFrozen();
   addBuffers();
   addScalars();
   addActivations();

@@ -33,6 +33,7 @@ private:
   void addParameters();
   void addBucket(zrt::BucketTableOp table);
   void addUnits();
+  void addFrozen();
   void addBuffers();
   void addScalars();
   void addActivations();
@@ -156,6 +157,30 @@ void TableReader::addUnits() {
     add("bucket " + bucket.getSymName().str(),
         {{"unit", isOfUnit ? bucket.getUnit()->str() : "none"},
          {"unsharded in", nameOrNone(table.getUnshardedAttr())}});
+  }
+}
+
+void TableReader::addFrozen() {
+  llvm::DenseMap<Attribute, Fields> fieldsOf; // by parameter
+  for (auto table : program.getOps<zrt::FrozenTableOp>()) {
+    auto bucket =
+        zrt::lookup<FrozenBucketOp>(symbols, table, table.getBucketAttr());
+    for (auto [member, offset] :
+         llvm::zip_equal(bucket.getMembers(), bucket.getOffsets()))
+      fieldsOf[member] = {
+          {"unit", bucket.getUnit().str()},
+          {"parameters", nameOrNone(table.getParametersAttr())},
+          {"unsharded in", nameOrNone(table.getUnshardedAttr())},
+          {"offset", number(offset)}};
+  }
+  for (auto op : module.getOps<ParameterOp>()) {
+    auto it = fieldsOf.find(FlatSymbolRefAttr::get(op));
+    if (it == fieldsOf.end())
+      continue;
+    Fields fields = {{"dtype", typeText(op.getDtype())},
+                     {"elements", number(mesh.getNumHeld(op.getValueType()))}};
+    llvm::append_range(fields, it->second);
+    add("frozen parameter " + op.getSymName().str(), fields);
   }
 }
 
@@ -297,6 +322,7 @@ std::vector<std::string> TableReader::read() {
   for (auto table : program.getOps<zrt::BucketTableOp>())
     addBucket(table);
   addUnits();
+  addFrozen();
   addBuffers();
   addScalars();
   addActivations();

@@ -38,8 +38,10 @@ LogicalResult ProgramInterpreter::initialize() {
   ranks = Ranks(mesh);
   initializeProtocol();
   initializePlaces();
-  return failure(failed(initializeParameters()) ||
-                 failed(program.initialize(ranks)));
+  if (failed(initializeParameters()) || failed(program.initialize(ranks)))
+    return failure();
+  fillFrozen();
+  return success();
 }
 
 LogicalResult ProgramInterpreter::initializeParameters() {
@@ -54,7 +56,7 @@ LogicalResult ProgramInterpreter::initializeParameters() {
       placed[op.getSymName()] = {op,
                                  bucket,
                                  arrivals,
-                                 {begin, begin + bucket.getNumHeld(op)},
+                                 {begin, begin + getNumHeld(bucket, op)},
                                  begin + bucket.getExtents()[i]};
     }
   }

@@ -91,8 +91,10 @@ private:
   zrt::UnitTableOp getUnit(mlir::FlatSymbolRefAttr bucket);
   /// Compares what the caller reads with the slices of the ranks.
   void readUnit(int64_t rank, zrt::UnitTableOp unit);
-  /// The row of |table| of which |rank| has one of |slices|.
-  Array joinSlices(int64_t rank, zrt::BucketTableOp table,
+  /// Gives frozen parameters numbers that differ from one element to the next.
+  void fillFrozen();
+  /// The row of |parameters| of which |rank| has one of |slices|.
+  Array joinSlices(int64_t rank, mlir::FlatSymbolRefAttr parameters,
                    const PerRank &slices);
   /// Keeps what the caller must read if |action|, of the handlers of a unit,
   /// gathers it. In an order of streams the caller may read it when the next
@@ -188,9 +190,9 @@ private:
   std::vector<Actions> plans; // by rank
   /// By rank: the units that are unsharded at the end of the plan so far.
   std::vector<llvm::SmallVector<zrt::UnitTableOp, 2>> unsharded;
-  /// By table of a sharded bucket: the slices that ranks have copied, and the
+  /// By sharded bucket: the slices that ranks have copied, and the
   /// rows that they have gathered.
-  llvm::DenseMap<mlir::Operation *, std::pair<PerRank, PerRank>> gathered;
+  llvm::DenseMap<mlir::Attribute, std::pair<PerRank, PerRank>> gathered;
   uint64_t seed = 0; // of the order of streams; 0: program order
   std::unique_ptr<StreamOrder> order;
   bool hasFailed = false; // while the caller read

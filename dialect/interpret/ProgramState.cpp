@@ -64,7 +64,7 @@ std::vector<Number> ProgramInterpreter::getParameter(int64_t rank,
   if (!program.getBuffer(buffer).isOn[rank])
     return {};
   if (parameter.isSharded())
-    return joinSlices(rank, parameter.table, program.read(buffer))
+    return joinSlices(rank, buffer, program.read(buffer))
         .slice(parameter.range)
         .elements;
   return program.read(buffer)[rank].slice(parameter.range).elements;

@@ -33,10 +33,10 @@ LogicalResult ProgramInterpreter::planUnit(int64_t rank, UnitTableOp unit,
 
 bool ProgramInterpreter::shareMemory(UnitTableOp a, UnitTableOp b) {
   const zrt::ProgramSymbols &symbols = program.getSymbols();
-  for (zrt::BucketTableOp one : symbols.getTablesOf(a))
-    for (zrt::BucketTableOp other : symbols.getTablesOf(b))
-      if (symbols.getMemory(one.getUnshardedAttr()) ==
-          symbols.getMemory(other.getUnshardedAttr()))
+  for (const zrt::UnitPart &one : symbols.getPartsOf(a))
+    for (const zrt::UnitPart &other : symbols.getPartsOf(b))
+      if (symbols.getMemory(one.unsharded) ==
+          symbols.getMemory(other.unsharded))
         return true;
   return false;
 }
@@ -95,14 +95,27 @@ UnitTableOp ProgramInterpreter::getUnit(FlatSymbolRefAttr bucket) {
   if (!table || !table.getUnshardedAttr())
     return nullptr;
   for (auto unit : program.getOp().getOps<UnitTableOp>())
-    if (llvm::is_contained(program.getSymbols().getTablesOf(unit), table))
+    if (llvm::any_of(
+            program.getSymbols().getPartsOf(unit),
+            [&](const zrt::UnitPart &part) { return part.bucket == bucket; }))
       return unit;
   return nullptr;
 }
 
-Array ProgramInterpreter::joinSlices(int64_t rank, zrt::BucketTableOp table,
+void ProgramInterpreter::fillFrozen() {
+  for (auto table : program.getOp().getOps<zrt::FrozenTableOp>()) {
+    const Buffer &buffer = program.getBuffer(table.getParametersAttr());
+    PerRank &contents = program.write(table.getParametersAttr());
+    for (int64_t rank = 0; rank < ranks.size(); ++rank)
+      for (auto [i, number] : llvm::enumerate(contents[rank].elements))
+        // Each type has these numbers, and neighbours differ.
+        number = {1.0 + (buffer.held[rank].begin + int64_t(i)) % 127};
+  }
+}
+
+Array ProgramInterpreter::joinSlices(int64_t rank, FlatSymbolRefAttr parameters,
                                      const PerRank &slices) {
-  const Buffer &buffer = program.getBuffer(table.getParametersAttr());
+  const Buffer &buffer = program.getBuffer(parameters);
   zrt::BufferOp op = buffer.op;
   Array whole(*buffer.format, op.getRowLength());
   for (const auto &group : ranks.getGroups(op.getOwners()))
@@ -118,21 +131,21 @@ void ProgramInterpreter::keepGathered(const Action &action,
   const zrt::ProgramSymbols &symbols = program.getSymbols();
   SmallVector<zrt::MemoryUse> uses =
       symbols.getUses(cast<zrt::RuntimeCall>(action.call), nullptr);
-  for (zrt::BucketTableOp table : symbols.getTablesOf(action.unit)) {
-    StringAttr memory = symbols.getMemory(table.getUnshardedAttr());
+  for (const zrt::UnitPart &part : symbols.getPartsOf(action.unit)) {
+    StringAttr memory = symbols.getMemory(part.unsharded);
     if (llvm::none_of(uses, [&](const zrt::MemoryUse &use) {
           return use.writes && use.memory == memory;
         }))
       continue;
-    auto &[slices, rows] = gathered[table];
+    auto &[slices, rows] = gathered[part.bucket];
     slices.resize(ranks.size(), Array(kF64, 0));
     rows.resize(ranks.size(), Array(kF64, 0));
     // A slice is kept when it is copied, and a row when slices are gathered.
     for (int64_t rank : group)
       if (isa<zrt::Collective>(action.call))
-        rows[rank] = joinSlices(rank, table, slices);
+        rows[rank] = joinSlices(rank, part.parameters, slices);
       else
-        slices[rank] = program.read(table.getParametersAttr())[rank];
+        slices[rank] = program.read(part.parameters)[rank];
   }
 }
 
@@ -141,29 +154,32 @@ static bool isSame(double a, double b) {
 }
 
 void ProgramInterpreter::readUnit(int64_t rank, UnitTableOp unit) {
-  for (zrt::BucketTableOp table : program.getSymbols().getTablesOf(unit)) {
-    auto it = gathered.find(table);
+  auto module = unit->getParentOfType<ModuleOp>();
+  for (const zrt::UnitPart &part : program.getSymbols().getPartsOf(unit)) {
+    auto it = gathered.find(part.bucket);
     Array expected =
         it != gathered.end()
             ? it->second.second[rank]
-            : joinSlices(rank, table, program.read(table.getParametersAttr()));
-    const Array &view = program.read(table.getUnshardedAttr())[rank];
-    for (const Parameter &parameter : parameters) {
-      if (parameter.table != table)
-        continue;
-      for (int64_t e = parameter.range.begin; e < parameter.range.end; ++e) {
+            : joinSlices(rank, part.parameters, program.read(part.parameters));
+    const Array &view = program.read(part.unsharded)[rank];
+    auto layout = cast<LaidOut>(module.lookupSymbol(part.bucket));
+    for (auto [member, offset] :
+         llvm::zip_equal(layout.getMembers().getAsRange<FlatSymbolRefAttr>(),
+                         layout.getOffsets())) {
+      auto parameter = module.lookupSymbol<ParameterOp>(member);
+      int64_t end = offset + getNumHeld(layout, parameter);
+      for (int64_t e = offset; e < end; ++e) {
         if (e < static_cast<int64_t>(view.size()) &&
             isSame(view[e].value, expected[e].value))
           continue;
-        ParameterOp op = parameter.op;
         InFlightDiagnostic diag = unit.emitOpError();
         diag << "lets the caller of rank " << rank << " read ";
         if (e < static_cast<int64_t>(view.size()))
           diag << view[e].value;
         else
           diag << "nothing";
-        diag << " as element " << e - parameter.range.begin << " of @"
-             << op.getSymName() << ", expected " << expected[e].value;
+        diag << " as element " << e - offset << " of @"
+             << parameter.getSymName() << ", expected " << expected[e].value;
         hasFailed = true;
         return;
       }

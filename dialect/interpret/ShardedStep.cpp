@@ -62,7 +62,7 @@ ShardedStep::Place ShardedStep::find(StringRef parameter) {
       if (member.getValue() == parameter)
         return {
             &bucket,
-            {offset, offset + bucket.op.getNumHeld(findParameter(parameter))}};
+            {offset, offset + getNumHeld(bucket.op, findParameter(parameter))}};
   }
   return {};
 }
@@ -148,7 +148,7 @@ PerRank ShardedStep::deliver(FlatSymbolRefAttr source, const Format &format) {
     for (auto [member, offset] :
          llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
                          bucket.getOffsets())) {
-      int64_t elements = bucket.getNumHeld(findParameter(member.getValue()));
+      int64_t elements = getNumHeld(bucket, findParameter(member.getValue()));
       Array gradient =
           convert(calculator, format,
                   readGradient(rank, member.getValue(), elements, arrival));

@@ -132,8 +132,8 @@ void StreamQueues::addRead(int64_t rank, const Action &action) {
 
 void StreamQueues::addReadOfUnit(int64_t rank, const Action &action) {
   SmallVector<zrt::MemoryUse> uses;
-  for (zrt::BucketTableOp table : symbols.getTablesOf(action.unit))
-    symbols.addUse(table.getUnshardedAttr(), /*writes=*/false, uses);
+  for (const zrt::UnitPart &part : symbols.getPartsOf(action.unit))
+    symbols.addUse(part.unsharded, /*writes=*/false, uses);
   append(rank, getQueue(rank, Stream::caller, action), action, {}, uses);
 }
 

@@ -30,8 +30,6 @@ forEachMember(Operation *op, ArrayAttr members, SymbolTableCollection &symbols,
              << suggest<ParameterOp>(op, member);
     if (!seen.insert(member).second)
       return op->emitOpError() << "member " << member << " is listed twice";
-    if (failed(verifyTrained(op, parameter)))
-      return failure();
     if (failed(visit(i, parameter)))
       return failure();
   }
@@ -74,49 +72,88 @@ static LogicalResult verifySkippedGroup(GroupOp group,
 LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // group_c1
   if (failed(forEachMember(*this, getMembers(), symbols,
-                           [](size_t, ParameterOp) { return success(); })))
+                           [&](size_t, ParameterOp parameter) {
+                             return verifyTrained(*this, parameter);
+                           })))
     return failure();
   return getSkipsAbsent() ? verifySkippedGroup(*this, symbols) : success();
+}
+
+/// bucket_c5 and frozen_bucket_c3: checks the rows of |type|, which |numAxes|
+/// axes shard.
+static LogicalResult verifyRows(Operation *op, ValueType type,
+                                int64_t numAxes) {
+  int64_t last = static_cast<int64_t>(type.getShape().size()) - 1;
+  if (last < 0 || numAxes != last || type.isScaled())
+    return op->emitOpError() << "must have one row, or one dimension for each "
+                                "axis that shards its members in front of the "
+                                "last, got "
+                             << type;
+  for (int64_t dim = 0; dim < last; ++dim)
+    if (type.getAxesOfDim(dim).size() != 1 || type.getShape()[dim] < 1)
+      return op->emitOpError()
+             << "dimension " << dim << " must be sharded over one axis, got "
+             << type;
+  return success();
+}
+
+/// bucket_c2 and frozen_bucket_c2. The elements after the last member are its
+/// pad.
+static LogicalResult verifyIntervals(LaidOut op) {
+  size_t members = op.getMembers().size();
+  if (op.getOffsets().size() != members || op.getExtents().size() != members)
+    return op->emitOpError()
+           << "has " << countOf(members, "member") << " but "
+           << countOf(op.getOffsets().size(), "offset") << " and "
+           << countOf(op.getExtents().size(), "extent");
+  int64_t end = 0, length = op.getRowLength();
+  for (auto [member, offset, extent] :
+       llvm::zip_equal(op.getMembers(), op.getOffsets(), op.getExtents())) {
+    if (offset != end)
+      return op->emitOpError()
+             << "member " << member << " must begin at " << end
+             << ", where the one before ends, got " << offset;
+    if (extent < 0 || extent > length - end)
+      return op->emitOpError() << "member " << member << " has an interval of "
+                               << countOf(extent, "element") << " from "
+                               << offset << " on, in a row of " << length;
+    end = offset + extent;
+  }
+  if (end != length)
+    return op->emitOpError()
+           << "members fill " << end << " of " << countOf(length, "element");
+  return success();
 }
 
 LogicalResult BucketOp::verify() {
   // bucket_c5
   ValueType type = getValueType();
-  int64_t last = static_cast<int64_t>(type.getShape().size()) - 1;
-  if (last < 0 || type.getPlacements().size() != static_cast<size_t>(last) ||
-      type.isScaled() || type.isOnHost())
-    return emitOpError() << "must have one row, or one dimension for each axis "
-                            "that shards its members in front of the last, got "
-                         << type;
-  for (int64_t dim = 0; dim < last; ++dim)
-    if (type.getAxesOfDim(dim).size() != 1 || type.getShape()[dim] < 1)
-      return emitOpError() << "dimension " << dim
-                           << " must be sharded over one axis, got " << type;
+  if (failed(verifyRows(*this, type, type.getPlacements().size())))
+    return failure();
+  if (type.isOnHost())
+    return emitOpError() << "must be on the device, got " << type;
   if (!isStorageType(getArrivalType()))
     return emitOpError() << "gradients must arrive in " << listStorageTypes()
                          << ", got " << getArrivalType();
-  if (getOffsets().size() != getMembers().size() ||
-      getExtents().size() != getMembers().size())
-    return emitOpError() << "has " << countOf(getMembers().size(), "member")
-                         << " but " << countOf(getOffsets().size(), "offset")
-                         << " and " << countOf(getExtents().size(), "extent");
-  // bucket_c2. The elements after the last member are its pad.
-  int64_t end = 0;
-  for (auto [member, offset, extent] :
-       llvm::zip_equal(getMembers(), getOffsets(), getExtents())) {
-    if (offset != end)
-      return emitOpError() << "member " << member << " must begin at " << end
-                           << ", where the one before ends, got " << offset;
-    if (extent < 0 || extent > getRowLength() - end)
-      return emitOpError() << "member " << member << " has an interval of "
-                           << countOf(extent, "element") << " from " << offset
-                           << " on, in a row of " << getRowLength();
-    end = offset + extent;
-  }
-  if (end != getRowLength())
-    return emitOpError() << "members fill " << end << " of "
-                         << countOf(getRowLength(), "element");
-  return success();
+  // bucket_c2
+  return verifyIntervals(cast<LaidOut>(getOperation()));
+}
+
+LogicalResult FrozenBucketOp::verify() {
+  ValueType type = getValueType();
+  int64_t last = static_cast<int64_t>(type.getShape().size()) - 1;
+  if (failed(verifyRows(*this, type,
+                        llvm::count_if(type.getPlacements(),
+                                       [&](const AxisPlacement &placement) {
+                                         return placement.dim != last;
+                                       }))))
+    return failure();
+  return verifyIntervals(cast<LaidOut>(getOperation()));
+}
+
+bool FrozenBucketOp::isSharded() {
+  ValueType type = getValueType();
+  return !type.getAxesOfDim(type.getShape().size() - 1).empty();
 }
 
 static bool anyMember(BucketOp bucket, SymbolTableCollection &symbols,
@@ -144,9 +181,9 @@ bool BucketOp::isOpenToTheEnd(SymbolTableCollection &symbols) {
                    [](ParameterOp member) { return member.isUsedAnyTimes(); });
 }
 
-int64_t BucketOp::getNumHeld(ParameterOp parameter) {
+int64_t zero::getNumHeld(LaidOut layout, ParameterOp parameter) {
   int64_t rows = 1;
-  for (int64_t extent : getShape().drop_back())
+  for (int64_t extent : layout.getValueType().getShape().drop_back())
     rows *= extent;
   return parameter.getNumElements() / rows;
 }
@@ -178,33 +215,56 @@ LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "has no members: nothing would be gathered";
   if (failed(verifyNoSharedMember(*this)))
     return failure();
-  // unit_c1, unit_c2
   return forEachMember(*this, getMembers(), symbols,
                        [](size_t, ParameterOp) { return success(); });
 }
 
-/// bucket_c6
-static LogicalResult verifyUnit(BucketOp bucket,
+/// bucket_c6 and frozen_bucket_c1
+static LogicalResult verifyUnit(LaidOut bucket, FlatSymbolRefAttr name,
                                 SymbolTableCollection &symbols) {
-  if (!bucket.getUnitAttr())
-    return success();
-  auto unit =
-      symbols.lookupNearestSymbolFrom<UnitOp>(bucket, bucket.getUnitAttr());
+  auto unit = symbols.lookupNearestSymbolFrom<UnitOp>(bucket, name);
   if (!unit)
-    return bucket.emitOpError()
-           << "unit " << bucket.getUnitAttr()
-           << " is not a zero.unit of this module"
-           << suggest<UnitOp>(bucket, bucket.getUnitAttr());
+    return bucket->emitOpError()
+           << "unit " << name << " is not a zero.unit of this module"
+           << suggest<UnitOp>(bucket, name);
   llvm::DenseSet<Attribute> members(unit.getMembers().begin(),
                                     unit.getMembers().end());
   for (Attribute member : bucket.getMembers())
     if (!members.contains(member)) {
-      InFlightDiagnostic diag = bucket.emitOpError()
-                                << "is of unit " << bucket.getUnitAttr()
-                                << ", and member " << member << " is not";
+      InFlightDiagnostic diag = bucket->emitOpError()
+                                << "is of unit " << name << ", and member "
+                                << member << " is not";
       diag.attachNote(unit.getLoc()) << "the unit is here";
       return diag;
     }
+  return success();
+}
+
+/// bucket_c3, bucket_c5, frozen_bucket_c2 and frozen_bucket_c3, of a member.
+static LogicalResult verifyMember(LaidOut bucket, size_t i,
+                                  ParameterOp parameter) {
+  ValueType type = bucket.getValueType();
+  auto getRowAxes = [](ValueType value, bool hasRows) {
+    size_t last = value.getShape().size() - 1;
+    auto axes = value.getAxes(PlacementKind::Sharded);
+    llvm::erase_if(axes, [&](StringAttr axis) {
+      return hasRows && size_t(value.getPlacement(axis).dim) == last;
+    });
+    return axes;
+  };
+  if (getRowAxes(parameter.getValueType(), false) != getRowAxes(type, true))
+    return bucket->emitOpError() << "member @" << parameter.getSymName()
+                                 << " is " << parameter.getValueType()
+                                 << ", sharded over other axes than " << type;
+  if (parameter.getValueType().getPresent() != type.getPresent())
+    return bucket->emitOpError()
+           << "member @" << parameter.getSymName() << " is "
+           << parameter.getValueType() << ", on other stages than " << type;
+  if (bucket.getExtents()[i] < getNumHeld(bucket, parameter))
+    return bucket->emitOpError()
+           << "member @" << parameter.getSymName() << " has "
+           << countOf(getNumHeld(bucket, parameter), "element")
+           << " and an interval of " << bucket.getExtents()[i];
   return success();
 }
 
@@ -212,39 +272,50 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // bucket_c1
   if (getMembers().empty())
     return emitOpError() << "has no members: no gradient would arrive in it";
-  if (failed(verifyNoSharedMember(*this)) || failed(verifyUnit(*this, symbols)))
+  auto laidOut = cast<LaidOut>(getOperation());
+  if (failed(verifyNoSharedMember(*this)) ||
+      (getUnitAttr() && failed(verifyUnit(laidOut, getUnitAttr(), symbols))))
     return failure();
   Type storage;
-  auto getSharding = [](ValueType type) {
-    return type.getAxes(PlacementKind::Sharded);
-  };
+  return forEachMember(*this, getMembers(), symbols,
+                       [&](size_t i, ParameterOp parameter) -> LogicalResult {
+                         if (failed(verifyTrained(*this, parameter)) ||
+                             failed(verifyMember(laidOut, i, parameter)))
+                           return failure();
+                         // bucket_c4
+                         if (storage && storage != parameter.getDtype())
+                           return emitOpError()
+                                  << "member @" << parameter.getSymName()
+                                  << " is stored in " << parameter.getDtype()
+                                  << " and the ones before in " << storage;
+                         storage = parameter.getDtype();
+                         return success();
+                       });
+}
+
+LogicalResult FrozenBucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // frozen_bucket_c1
+  if (getMembers().empty())
+    return emitOpError() << "has no members: nothing would be gathered";
+  auto laidOut = cast<LaidOut>(getOperation());
+  if (failed(verifyNoSharedMember(*this)) ||
+      failed(verifyUnit(laidOut, getUnitAttr(), symbols)))
+    return failure();
   return forEachMember(
       *this, getMembers(), symbols,
       [&](size_t i, ParameterOp parameter) -> LogicalResult {
-        // bucket_c5
-        if (getSharding(parameter.getValueType()) !=
-            getSharding(getValueType()))
+        if (!parameter.getFrozen())
           return emitOpError()
-                 << "member @" << parameter.getSymName() << " is "
-                 << parameter.getValueType()
-                 << ", sharded over other axes than " << getValueType();
-        if (parameter.getValueType().getPresent() !=
-            getValueType().getPresent())
-          return emitOpError() << "member @" << parameter.getSymName() << " is "
-                               << parameter.getValueType()
-                               << ", on other stages than " << getValueType();
-        // bucket_c3
-        if (getExtents()[i] < getNumHeld(parameter))
+                 << "member @" << parameter.getSymName()
+                 << " is not frozen: its gradient needs a zero.bucket";
+        if (failed(verifyMember(laidOut, i, parameter)))
+          return failure();
+        // frozen_bucket_c3
+        if (getValueType().getElementType() != parameter.getDtype())
           return emitOpError()
-                 << "member @" << parameter.getSymName() << " has "
-                 << countOf(getNumHeld(parameter), "element")
-                 << " and an interval of " << getExtents()[i];
-        // bucket_c4
-        if (storage && storage != parameter.getDtype())
-          return emitOpError() << "member @" << parameter.getSymName()
-                               << " is stored in " << parameter.getDtype()
-                               << " and the ones before in " << storage;
-        storage = parameter.getDtype();
+                 << "member @" << parameter.getSymName() << " is stored in "
+                 << parameter.getDtype() << " and the bucket in "
+                 << getValueType().getElementType();
         return success();
       });
 }

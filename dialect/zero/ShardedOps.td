@@ -8,6 +8,7 @@
 #define ZERO_SHARDED_OPS_TD
 
 include "dialect/zero/CounterOps.td"
+include "dialect/zero/LaidOutInterface.td"
 
 /// Orders communication. Collectives are not pure: a pure op may be hoisted out
 /// of a loop that runs zero times, and then the other ranks hang.
@@ -18,8 +19,8 @@ def Zero_CommResource : Resource<"::zero::CommResource">;
 //===----------------------------------------------------------------------===//
 
 def Zero_BucketOp : Zero_Op<"bucket",
-    [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Parameters laid out one behind the other";
+    [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Zero_LaidOut]> {
+  let summary = "Trained parameters laid out one behind the other";
   let description = [{
     One row of the layout table. The type (`64xf32`) is that of the whole bucket, with the
     element type in which gradients are kept. `arrives` is the type in which the caller
@@ -35,8 +36,8 @@ def Zero_BucketOp : Zero_Op<"bucket",
 
     Constraints:
 
-    - `bucket_c1`: a bucket has members, which are parameters, and no two buckets share a
-      member;
+    - `bucket_c1`: a bucket has members, which are parameters that are not frozen, and no two
+      buckets share a member;
     - `bucket_c2`: intervals follow each other without a gap and fill the bucket;
     - `bucket_c3`: an interval is at least as long as the part of its parameter that a rank
       holds;
@@ -69,10 +70,6 @@ def Zero_BucketOp : Zero_Op<"bucket",
     /// A `zrt.program` names the bucket from a symbol table of its own. Passes that
     /// erase symbols do not look into this table.
     bool canDiscardOnUseEmpty() { return false; }
-    /// The elements of a row, pads included: what offsets count.
-    int64_t getRowLength() { return getShape().back(); }
-    /// The elements that a rank holds of |parameter|.
-    int64_t getNumHeld(::zero::ParameterOp parameter);
     /// Whether a backward pass delivers each gradient in one piece.
     bool arrivesInOnePiece(::mlir::SymbolTableCollection &symbols);
     /// Whether each gradient arrives in one piece, of a type that has fewer numbers than
@@ -80,6 +77,52 @@ def Zero_BucketOp : Zero_Op<"bucket",
     bool arrivesNarrower(::mlir::SymbolTableCollection &symbols);
     /// Whether no gradient is complete before the backward pass ends.
     bool isOpenToTheEnd(::mlir::SymbolTableCollection &symbols);
+  }];
+}
+
+def Zero_FrozenBucketOp : Zero_Op<"frozen_bucket",
+    [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Zero_LaidOut]> {
+  let summary = "Frozen parameters of a unit laid out one behind the other";
+  let description = [{
+    No gradient of a frozen parameter arrives, so a frozen bucket has no state and is never
+    updated. The type says what a rank keeps between uses. If the last dimension is sharded, a
+    rank keeps a slice, and the parameters are gathered with their unit. So it is at stage 3.
+    Otherwise the caller keeps the parameters, and the compiled step does not know them. The
+    element type is that of the parameters. The layout is that of `zero.bucket`.
+
+    Constraints:
+
+    - `frozen_bucket_c1`: a frozen bucket has members, which are frozen parameters of its unit,
+      and no two frozen buckets share a member;
+    - `frozen_bucket_c2`: intervals follow each other without a gap and fill the bucket, and are
+      at least as long as the part of their parameter that a rank holds;
+    - `frozen_bucket_c3`: each dimension before the last is sharded over one axis; members are
+      sharded over the same axes, are on the same pipeline stages, and have the element type of
+      the bucket.
+
+    Example:
+
+    ```mlir
+    zero.frozen_bucket @f0 : 64xbf16, sharded = [dp] [@base] offsets [0] extents [64] unit @layer0
+    ```
+  }];
+  let arguments = (ins Zero_SymbolNameAttr:$sym_name,
+    TypeAttrOf<Zero_ValueType>:$type, FlatSymbolRefArrayAttr:$members,
+    DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$extents,
+    FlatSymbolRefAttr:$unit);
+  let assemblyFormat = [{
+    $sym_name `:` custom<PlacedType>($type)
+    $members `offsets` $offsets `extents` $extents `unit` $unit attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::zero::ValueType getValueType() {
+      return ::llvm::cast<::zero::ValueType>(getType());
+    }
+    /// Whether each rank keeps a slice. Otherwise the caller keeps the parameters.
+    bool isSharded();
+    /// As with `zero.bucket`.
+    bool canDiscardOnUseEmpty() { return false; }
   }];
 }
 

@@ -117,10 +117,11 @@ def Zero_ParameterOp : Zero_Op<"parameter", [Symbol]> {
     activation checkpointing. Then the gradient is complete when the backward pass ends. So
     such parameters have buckets of their own, and memory of their own for their gradients.
 
-    `frozen` says that the parameter is not trained. A frozen parameter counts in the bytes of
-    the plan and nowhere else. The compiled step does not know the parameter, and the caller
-    keeps it. A frozen parameter need not be declared. If the gradient of any other declared
-    parameter arrives nowhere, this is an error.
+    `frozen` says that the parameter is not trained. At stage 3 a frozen parameter of a unit is
+    sharded and gathered with the unit. Any other frozen parameter counts in the bytes of the
+    plan and nowhere else. The compiled step does not know it, and the caller keeps it. It need
+    not be declared. If the gradient of a parameter that is not frozen arrives nowhere, this is
+    an error.
 
     Constraints:
 
@@ -212,8 +213,7 @@ def Zero_UnitOp : Zero_Op<"unit",
     Constraints:
 
     - `unit_c1`: a unit has members; every member is a `zero.parameter`, listed once, and
-      member of no other unit;
-    - `unit_c2`: no member is frozen.
+      member of no other unit.
 
     Example:
 

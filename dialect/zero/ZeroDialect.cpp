@@ -26,6 +26,7 @@ using namespace zero;
 #include "dialect/zero/ZeroAttrs.cpp.inc"
 
 #include "dialect/zero/CounterInterface.cpp.inc"
+#include "dialect/zero/LaidOutInterface.cpp.inc"
 
 #define GET_OP_CLASSES
 #include "dialect/zero/ZeroOps.cpp.inc"

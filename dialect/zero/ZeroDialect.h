@@ -51,8 +51,16 @@ void printValueBody(mlir::AsmPrinter &printer, ValueType type);
 } // namespace zero
 
 #include "dialect/zero/CounterInterface.h.inc"
+#include "dialect/zero/LaidOutInterface.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialect/zero/ZeroOps.h.inc"
+
+namespace zero {
+
+/// The elements that a rank holds of |parameter|, a member of |layout|.
+int64_t getNumHeld(LaidOut layout, ParameterOp parameter);
+
+} // namespace zero
 
 #endif // ZERO_DIALECT_ZERO_ZERODIALECT_H

@@ -24,7 +24,16 @@ ProgramSymbols::ProgramSymbols(ProgramOp program)
     unsharded.insert(op.getUnshardedAttr());
     if (auto bucket =
             zrt::lookup<zero::BucketOp>(places, op, op.getBucketAttr()))
-      tablesOf[bucket.getUnitAttr()].push_back(op);
+      partsOf[bucket.getUnitAttr()].push_back(
+          {op.getBucketAttr(), op.getParametersAttr(), op.getUnshardedAttr()});
+  }
+  for (auto op : program.getOps<FrozenTableOp>()) {
+    unsharded.insert(op.getUnshardedAttr());
+    if (auto bucket =
+            zrt::lookup<zero::FrozenBucketOp>(places, op, op.getBucketAttr()))
+      partsOf[bucket.getUnitAttr()].push_back(
+          {op.getBucketAttr(), op.getParametersAttr(), op.getUnshardedAttr(),
+           /*isFrozen=*/true});
   }
   for (auto op : program.getOps<SlotsOp>())
     slots.push_back(op.getSymNameAttr());

@@ -21,6 +21,15 @@ struct MemoryUse {
   bool isOptional = false;
 };
 
+/// Parameters of a unit: what each rank keeps of a bucket, trained or frozen,
+/// and where they are whole while the unit is unsharded.
+struct UnitPart {
+  mlir::FlatSymbolRefAttr bucket;
+  mlir::FlatSymbolRefAttr parameters;
+  mlir::FlatSymbolRefAttr unsharded;
+  bool isFrozen = false;
+};
+
 /// The symbols of a program, looked up once.
 class ProgramSymbols {
 public:
@@ -34,10 +43,10 @@ public:
   BucketTableOp getTable(mlir::FlatSymbolRefAttr bucket) const {
     return tables.lookup(bucket);
   }
-  /// The tables of the buckets of |unit| whose parameters are sharded.
-  llvm::ArrayRef<BucketTableOp> getTablesOf(UnitTableOp unit) const {
-    auto it = tablesOf.find(unit.getUnitAttr());
-    return it == tablesOf.end() ? llvm::ArrayRef<BucketTableOp>() : it->second;
+  /// The parameters of |unit| that are sharded.
+  llvm::ArrayRef<UnitPart> getPartsOf(UnitTableOp unit) const {
+    auto it = partsOf.find(unit.getUnitAttr());
+    return it == partsOf.end() ? llvm::ArrayRef<UnitPart>() : it->second;
   }
   /// Whether |buffer| is where a unit is unsharded.
   bool isUnsharded(mlir::FlatSymbolRefAttr buffer) const {
@@ -61,8 +70,8 @@ private:
   mlir::SymbolTable table;
   mutable mlir::SymbolTableCollection places;
   llvm::DenseMap<mlir::Attribute, BucketTableOp> tables;
-  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<BucketTableOp, 1>>
-      tablesOf; // by symbol of a unit
+  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<UnitPart, 1>>
+      partsOf; // by symbol of a unit
   llvm::DenseSet<mlir::Attribute> unsharded;
   llvm::SmallVector<mlir::StringAttr> slots;
   mlir::StringAttr hostScalars;

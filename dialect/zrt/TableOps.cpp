@@ -198,52 +198,47 @@ static LogicalResult requireLasting(Operation *op, BufferOp buffer) {
                                                     : "share memory");
 }
 
-/// Whether |buffer| has the rows of |bucket|.
+/// Whether |buffer| has the rows of the bucket |name|, of type |rows|.
 static LogicalResult requireShape(Operation *op, BufferOp buffer,
-                                  zero::BucketOp bucket) {
-  if (buffer.getValueType().hasRowsOf(bucket.getValueType()))
+                                  StringRef name, zero::ValueType rows) {
+  if (buffer.getValueType().hasRowsOf(rows))
     return success();
   return op->emitOpError() << "buffer @" << buffer.getSymName()
-                           << " has other rows than bucket @"
-                           << bucket.getSymName() << ": "
-                           << buffer.getValueType() << " and "
-                           << bucket.getValueType();
+                           << " has other rows than bucket @" << name << ": "
+                           << buffer.getValueType() << " and " << rows;
 }
 
-/// bucket_table_c9
-static LogicalResult verifyUnsharded(BucketTableOp table,
-                                     SymbolTableCollection &symbols,
-                                     zero::BucketOp bucket,
-                                     BufferOp parameters) {
-  FailureOr<BufferOp> unsharded =
-      require<BufferOp>(symbols, table, table.getUnshardedAttr());
-  if (failed(unsharded) || failed(requireShape(table, *unsharded, bucket)))
-    return failure();
+static LogicalResult requireShape(Operation *op, BufferOp buffer,
+                                  zero::BucketOp bucket) {
+  return requireShape(op, buffer, bucket.getSymName(), bucket.getValueType());
+}
+
+/// bucket_table_c9 and frozen_table_c4, for a table of a bucket of |unit|.
+static LogicalResult verifyUnsharded(Operation *table, BufferOp unsharded,
+                                     BufferOp parameters,
+                                     FlatSymbolRefAttr unit) {
   auto refuse = [&](const Twine &why) {
-    return table.emitOpError()
-           << "buffer " << table.getUnshardedAttr() << " " << why;
+    return table->emitOpError()
+           << "buffer @" << unsharded.getSymName() << " " << why;
   };
-  if (!unsharded->getOnDemand() || unsharded->getSpace() != Space::device)
+  if (!unsharded.getOnDemand() || unsharded.getSpace() != Space::device)
     return refuse("holds parameters while their unit is unsharded; it must be "
                   "on demand, and on the device");
-  if (unsharded->isSharded())
+  if (unsharded.isSharded())
     return refuse("is sharded, and the caller reads whole parameters there");
-  if (unsharded->getValueType().getElementType() !=
+  if (unsharded.getValueType().getElementType() !=
       parameters.getValueType().getElementType())
     return refuse("has another type than the parameters");
   if (!parameters.isSharded())
-    return refuse("is for parameters that are sharded, and buffer " +
-                  table.getParameters() + " is not");
-  if (table.getReadableAttr())
-    return table.emitOpError() << "lists 'readable' events, and the caller's "
-                                  "stream waits when the unit is unsharded";
+    return refuse("is for parameters that are sharded, and buffer @" +
+                  parameters.getSymName() + " is not");
   auto units = table->getParentOfType<ProgramOp>().getOps<UnitTableOp>();
-  if (!bucket.getUnitAttr() || llvm::none_of(units, [&](UnitTableOp unit) {
-        return unit.getUnitAttr() == bucket.getUnitAttr();
+  if (!unit || llvm::none_of(units, [&](UnitTableOp other) {
+        return other.getUnitAttr() == unit;
       }))
     return refuse("is of a bucket whose unit has no zrt.unit_table: nothing "
                   "would gather it");
-  if (!unsharded->getShares())
+  if (!unsharded.getShares())
     return refuse(
         "has an address of its own at each allocation, and a unit has "
         "one address; it must share memory of another buffer");
@@ -303,9 +298,18 @@ LogicalResult BucketTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (parameters->isSharded() && !getUnshardedAttr())
     return emitOpError() << "parameters are read whole, and buffer "
                          << getParametersAttr() << " is sharded";
-  if (getUnshardedAttr() &&
-      failed(verifyUnsharded(*this, symbols, bucket, *parameters)))
-    return failure();
+  if (getUnshardedAttr()) {
+    FailureOr<BufferOp> unsharded =
+        require<BufferOp>(symbols, *this, getUnshardedAttr());
+    if (failed(unsharded) || failed(requireShape(*this, *unsharded, bucket)) ||
+        failed(verifyUnsharded(*this, *unsharded, *parameters,
+                               bucket.getUnitAttr())))
+      return failure();
+    if (getReadableAttr())
+      return emitOpError()
+             << "lists 'readable' events, and the caller's stream "
+                "waits when the unit is unsharded";
+  }
   // bucket_table_c7
   for (BufferOp buffer : ArrayRef(buffers).drop_front())
     if (failed(requireLasting(*this, buffer)))
@@ -347,6 +351,47 @@ LogicalResult BucketTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << ") and no scalars";
   }
   return success();
+}
+
+LogicalResult FrozenTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // frozen_table_c1
+  auto bucket = lookup<zero::FrozenBucketOp>(symbols, *this, getBucketAttr());
+  if (!bucket)
+    return emitOpError() << "refers to " << getBucketAttr()
+                         << ", which is no zero.frozen_bucket of this module";
+  if (!bucket.isSharded())
+    return emitOpError() << "is of " << getBucketAttr()
+                         << ", which is not sharded: the caller keeps its "
+                            "parameters";
+  for (auto other :
+       (*this)->getParentOfType<ProgramOp>().getOps<FrozenTableOp>())
+    if (other != *this && other.getBucketAttr() == getBucketAttr()) {
+      InFlightDiagnostic diag = emitOpError()
+                                << "is a second table of " << getBucketAttr();
+      diag.attachNote(other.getLoc()) << "the other one is here";
+      return diag;
+    }
+  FailureOr<BufferOp> parameters =
+      require<BufferOp>(symbols, *this, getParametersAttr());
+  FailureOr<BufferOp> unsharded =
+      require<BufferOp>(symbols, *this, getUnshardedAttr());
+  if (failed(parameters) || failed(unsharded))
+    return failure();
+  // frozen_table_c2
+  for (BufferOp buffer : {*parameters, *unsharded}) {
+    if (failed(requireShape(*this, buffer, bucket.getSymName(),
+                            bucket.getValueType())))
+      return failure();
+    if (Type type = buffer.getValueType().getElementType();
+        type != bucket.getValueType().getElementType())
+      return emitOpError() << "buffer @" << buffer.getSymName() << " holds "
+                           << type << ", and the parameters are "
+                           << bucket.getValueType().getElementType();
+  }
+  // frozen_table_c3, frozen_table_c4
+  if (failed(requireLasting(*this, *parameters)))
+    return failure();
+  return verifyUnsharded(*this, *unsharded, *parameters, bucket.getUnitAttr());
 }
 
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {

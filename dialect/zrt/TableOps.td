@@ -272,6 +272,35 @@ def Zrt_BucketTableOp : Zrt_UserOp<"bucket_table"> {
   }];
 }
 
+def Zrt_FrozenTableOp : Zrt_UserOp<"frozen_table"> {
+  let summary = "Where the frozen parameters of a unit live";
+  let description = [{
+    Each rank keeps a slice of the parameters of a `zero.frozen_bucket`, which no handler writes.
+    The caller reads whole parameters in the `unsharded` buffer while the unit is unsharded (see
+    `zrt.unit_table`).
+
+    Constraints:
+
+    - `frozen_table_c1`: the frozen bucket is sharded, and has no other table;
+    - `frozen_table_c2`: buffers have the rows of the bucket, and its element type;
+    - `frozen_table_c3`: the parameters live across steps, so they are not on demand and share
+      no memory;
+    - `frozen_table_c4`: `unsharded` is as in `bucket_table_c9`.
+
+    Example:
+
+    ```mlir
+    zrt.frozen_table @f0 parameters @f0.parameters unsharded @f0.unsharded
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket,
+                       FlatSymbolRefAttr:$parameters,
+                       FlatSymbolRefAttr:$unsharded);
+  let assemblyFormat = [{
+    $bucket `parameters` $parameters `unsharded` $unsharded attr-dict
+  }];
+}
+
 def Zrt_StateOp : Zrt_UserOp<"state"> {
   let summary = "A buffer of a bucket that lives across steps";
   let description = [{

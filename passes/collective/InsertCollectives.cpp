@@ -382,13 +382,48 @@ struct InsertCollectivesPass
              << "stage 3 shards the parameters of units, and there is none; "
                 "list the parameters of each layer in a zero.unit, or lower at "
                 "stage 2";
+    auto check = [](Operation *bucket, FlatSymbolRefAttr unit,
+                    ValueType type) -> LogicalResult {
+      if (!unit || type.getPresent().empty())
+        return success();
+      return bucket->emitOpError()
+             << "of unit " << unit
+             << " is on some pipeline stages, which stage 3 does not support "
+                "yet; lower at stage 2";
+    };
     for (auto bucket : getOperation().getOps<BucketOp>())
-      if (bucket.getUnit() && !bucket.getValueType().getPresent().empty())
-        return bucket.emitOpError()
-               << "of unit @" << *bucket.getUnit()
-               << " is on some pipeline stages, which stage 3 does not support "
-                  "yet; lower at stage 2";
+      if (failed(check(bucket, bucket.getUnitAttr(), bucket.getValueType())))
+        return failure();
+    for (auto bucket : getOperation().getOps<FrozenBucketOp>())
+      if (failed(check(bucket, bucket.getUnitAttr(), bucket.getValueType())))
+        return failure();
     return success();
+  }
+
+  /// Gives each rank a slice of each frozen bucket, over the axes that
+  /// gradients of |step| are summed over.
+  void shardFrozen(StepOp step, ArrayRef<StringRef> owners) {
+    llvm::SmallSetVector<StringAttr, 4> axes;
+    step.walk([&](BackwardOp backward) {
+      for (Type type : backward.getResultTypes())
+        for (StringAttr axis :
+             cast<ValueType>(type).getAxes(PlacementKind::Partial))
+          if (axis != kMicroAxis &&
+              (owners.empty() || llvm::is_contained(owners, axis.getValue())))
+            axes.insert(axis);
+    });
+    for (auto bucket : getOperation().getOps<FrozenBucketOp>()) {
+      ValueType type = bucket.getValueType();
+      AxisPlacement slice;
+      slice.kind = PlacementKind::Sharded;
+      slice.dim = type.getShape().size() - 1;
+      for (StringAttr axis : axes) {
+        slice.axis = axis;
+        if (type.getPlacement(axis).kind == PlacementKind::Replicated)
+          type = type.withPlacement(slice);
+      }
+      bucket.setType(type);
+    }
   }
 
   void runOnOperation() override {
@@ -423,6 +458,8 @@ struct InsertCollectivesPass
           }
       if (failed(Rewriter(step, stage, owners, symbols).run()))
         return signalPassFailure();
+      if (stage == 3)
+        shardFrozen(step, owners);
     }
   }
 };

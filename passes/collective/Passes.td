@@ -17,7 +17,7 @@ def InsertCollectivesPass : Pass<"zero-insert-collectives", "::mlir::ModuleOp"> 
     - From stage 1 on: rank i owns slice i of each row of a bucket. The reduction of a bucket
       is one `reduce_scatter`, and one `all_gather` returns the new parameters.
     - At stage 3 the new parameters of a unit are not gathered: each rank keeps its slice, and
-      the unit is gathered when it is unsharded.
+      the unit is gathered when it is unsharded. Frozen buckets of units are sharded, too.
     - With `shard-over` (hybrid sharding): only the ranks of these axes own slices. An
       `all_reduce` of the slice sums over the other axes, and each of their ranks has a
       replica of master weights and state.

@@ -26,20 +26,51 @@ using namespace zero;
 static constexpr int64_t kAlignment = 32;
 
 namespace {
-/// Parameters that share a path, and the bucket they are laid out in.
-struct Bucket {
-  GradientPath path;
+/// Parameters one behind the other, in a row that each rank holds.
+struct Row {
   SmallVector<ParameterOp> members;
   SmallVector<int64_t> offsets;
   SmallVector<int64_t> extents;
-  int64_t elements = 0; // of a row
+  int64_t elements = 0;
+
+  void add(ParameterOp parameter, MeshOp mesh) {
+    int64_t extent =
+        llvm::alignTo(mesh.getNumHeld(parameter.getValueType()), kAlignment);
+    members.push_back(parameter);
+    offsets.push_back(elements);
+    extents.push_back(extent);
+    elements += extent;
+  }
+  /// The last member takes the pad that makes the slices of all |owners| equal.
+  /// A row is never empty, even if all its parameters are.
+  void pad(int64_t owners) {
+    int64_t padded =
+        llvm::alignTo(std::max<int64_t>(elements, 1), owners * kAlignment);
+    extents.back() += padded - elements;
+    elements = padded;
+  }
+  ArrayAttr getMembers(OpBuilder &builder) const {
+    return builder.getArrayAttr(
+        llvm::map_to_vector(members, [](ParameterOp op) -> Attribute {
+          return FlatSymbolRefAttr::get(op);
+        }));
+  }
+  /// |type| with the elements of the row.
+  ValueType withElements(ValueType type) const {
+    SmallVector<int64_t> shape(type.getShape());
+    shape.back() = elements;
+    return type.withShape(shape);
+  }
+};
+
+/// Parameters that share a path, and the bucket they are laid out in.
+struct Bucket : Row {
+  GradientPath path;
   BucketOp op;
 
   /// The gradients of all members, kept in |type|.
   ValueType getGradientType(Type type) const {
-    SmallVector<int64_t> shape(path.arrivalType.getShape());
-    shape.back() = elements;
-    return ValueType(path.arrivalType).withShape(shape).withElementType(type);
+    return withElements(path.arrivalType).withElementType(type);
   }
 };
 
@@ -55,6 +86,7 @@ public:
 private:
   void fillBuckets();
   void declareBuckets();
+  void declareFrozenBuckets();
   void rewriteMicroBatches(MicroBatchesOp op);
   void rewriteReduce(ReduceOp op);
   void rewriteNorm(NormOp op);
@@ -131,31 +163,17 @@ void Layout::fillBuckets() {
                                  (it->elements + extent) * width > bucketBytes);
     Bucket &bucket = isFull ? buckets.emplace_back() : *it;
     bucket.path = path;
-    bucket.members.push_back(parameter);
-    bucket.offsets.push_back(bucket.elements);
-    bucket.extents.push_back(extent);
-    bucket.elements += extent;
+    bucket.add(parameter, shape.mesh);
   }
-  // The last member takes the pad that makes all slices equal. A bucket is
-  // never empty, even if all its parameters are.
-  for (Bucket &bucket : buckets) {
-    int64_t owners = shape.mesh.getNumRanks(
-        bucket.path.arrivalType.getAxes(PlacementKind::Partial));
-    int64_t slice = owners * kAlignment;
-    int64_t elements =
-        llvm::alignTo(std::max<int64_t>(bucket.elements, 1), slice);
-    bucket.extents.back() += elements - bucket.elements;
-    bucket.elements = elements;
-  }
+  for (Bucket &bucket : buckets)
+    bucket.pad(shape.mesh.getNumRanks(
+        bucket.path.arrivalType.getAxes(PlacementKind::Partial)));
 }
 
 void Layout::declareBuckets() {
   builder.setInsertionPoint(shape.step);
   SymbolTable &table = symbols.getSymbolTable(shape.step->getParentOp());
   for (auto [i, bucket] : llvm::enumerate(buckets)) {
-    auto members = llvm::map_to_vector(bucket.members, [](ParameterOp op) {
-      return cast<Attribute>(FlatSymbolRefAttr::get(op));
-    });
     Type kept = cast<MicroBatchesOp>(bucket.path.backward->getParentOp())
                     .getAccumulatorType();
     ValueType type = bucket.getGradientType(kept).withScale({});
@@ -167,11 +185,43 @@ void Layout::declareBuckets() {
     }
     bucket.op = builder.create<BucketOp>(
         bucket.path.backward.getLoc(), ("b" + Twine(i)).str(), type,
-        bucket.path.arrivalType.getElementType(), builder.getArrayAttr(members),
+        bucket.path.arrivalType.getElementType(), bucket.getMembers(builder),
         bucket.offsets, bucket.extents,
         bucket.path.unit ? FlatSymbolRefAttr::get(bucket.path.unit)
                          : FlatSymbolRefAttr());
     table.insert(bucket.op, Block::iterator(shape.step));
+  }
+}
+
+/// A bucket for the frozen parameters of each unit, of each type and placement.
+void Layout::declareFrozenBuckets() {
+  llvm::SmallSetVector<StringAttr, 4> summed; // over which gradients are
+  for (auto &entry : shape.paths)
+    for (StringAttr axis :
+         entry.second.arrivalType.getAxes(PlacementKind::Partial))
+      if (axis != kMicroAxis)
+        summed.insert(axis);
+  SymbolTable &table = symbols.getSymbolTable(shape.step->getParentOp());
+  int64_t number = 0;
+  for (auto unit : shape.step->getParentOfType<ModuleOp>().getOps<UnitOp>()) {
+    llvm::MapVector<Attribute, Row> rows; // by their type
+    for (auto member : unit.getMembers().getAsRange<FlatSymbolRefAttr>()) {
+      auto parameter = table.lookup<ParameterOp>(member.getAttr());
+      ValueType type = getRowType(parameter.getValueType(), shape.mesh);
+      if (parameter.getFrozen())
+        rows[TypeAttr::get(type)].add(parameter, shape.mesh);
+    }
+    for (auto &[type, row] : rows) {
+      auto rowType = cast<ValueType>(cast<TypeAttr>(type).getValue());
+      row.pad(shape.mesh.getNumRanks(
+          llvm::to_vector(llvm::make_filter_range(summed, [&](StringAttr axis) {
+            return rowType.getPlacement(axis).kind == PlacementKind::Replicated;
+          }))));
+      table.insert(builder.create<FrozenBucketOp>(
+          unit.getLoc(), ("f" + Twine(number++)).str(),
+          row.withElements(rowType), row.getMembers(builder), row.offsets,
+          row.extents, unit.getSymName()));
+    }
   }
 }
 
@@ -395,6 +445,7 @@ void Layout::rewriteUpdates(Location loc) {
 void Layout::run() {
   fillBuckets();
   declareBuckets();
+  declareFrozenBuckets();
   sums.resize(buckets.size());
   gradients.resize(buckets.size());
 

@@ -76,7 +76,8 @@ def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
     the other, in reverse order of declaration, the order in which a backward pass delivers
     gradients. Every parameter starts at a multiple of 32 elements. A bucket has a multiple of 32
     elements per rank, so that each rank owns an equal slice. Parameters of a unit share
-    buckets with each other only, of any size. Parameter groups do not split
+    buckets with each other only, of any size. Frozen parameters of a unit are laid out in a
+    `zero.frozen_bucket`. Parameter groups do not split
     buckets: `zero.update` becomes one `zero.prepare` per parameter group and one
     `zero.update_bucket` per bucket, with a row of scalars for each member. The outcome of the
     step becomes explicit.

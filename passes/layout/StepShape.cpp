@@ -53,8 +53,7 @@ private:
 };
 } // namespace
 
-/// The part of a parameter of type |type| that is in one row of a bucket.
-static ValueType getRowType(ValueType type, MeshOp mesh) {
+ValueType zero::getRowType(ValueType type, MeshOp mesh) {
   SmallVector<int64_t> shape;
   ValueType row = type;
   for (StringAttr axis : mesh.sortAxes(type.getAxes(PlacementKind::Sharded))) {

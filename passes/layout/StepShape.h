@@ -51,6 +51,10 @@ struct StepShape {
   llvm::DenseMap<ParameterOp, UpdateOp> updates;
 };
 
+/// The part of a parameter of type |type| that is in one row of a bucket,
+/// without elements.
+ValueType getRowType(ValueType type, MeshOp mesh);
+
 /// Whether |op| sums scalars that the caller passes to apply, and no gradients.
 bool isOfScalars(ReduceOp op);
 

@@ -135,6 +135,8 @@ LogicalResult StepLowering::readUpdates() {
   bool anySlices = llvm::any_of(buckets, [](auto &entry) {
     return entry.second.keptType && entry.second.keepsSlices();
   });
+  for (auto frozen : step->getParentOfType<ModuleOp>().getOps<FrozenBucketOp>())
+    anySlices |= frozen.isSharded();
   for (auto &[name, bucket] : buckets)
     bucket.isOpenToTheEnd |=
         anySlices && bucket.keptType && !bucket.keepsSlices();

@@ -19,34 +19,96 @@ using zrt::Role;
 /// memory, forward and backward.
 static constexpr size_t kUnshardedUnits = 2;
 
-FlatSymbolRefAttr zero::declareUnsharded(ProgramBuilder &program,
-                                         const BucketBuffers &bucket) {
-  BucketOp op = bucket.op;
+/// Creates the buffer |name| for whole parameters, without memory. |kept| is
+/// what a rank keeps of them.
+static FlatSymbolRefAttr declareWhole(ProgramBuilder &program,
+                                      const Twine &name, ValueType kept) {
+  ValueType whole = kept.withSpace(MemorySpace::device);
+  for (StringAttr axis : kept.getAxesOfDim(kept.getShape().size() - 1))
+    whole = whole.withPlacement({axis});
   // Where ranks are at different units, the message has this name.
-  FlatSymbolRefAttr symbol = program.buffer(
-      *op.getUnit() + ".unsharded",
-      op.getValueType().withElementType(bucket.storageType), Role::parameter);
+  FlatSymbolRefAttr symbol = program.buffer(name, whole, Role::parameter);
   program.getBuffer(symbol).setOnDemand(true);
   return symbol;
 }
 
-/// The buckets of a unit that keep slices.
-using UnitBuckets = SmallVector<BucketBuffers *, 1>;
+FlatSymbolRefAttr zero::declareUnsharded(ProgramBuilder &program,
+                                         const BucketBuffers &bucket) {
+  BucketOp op = bucket.op;
+  return declareWhole(program, *op.getUnit() + ".unsharded", bucket.keptType);
+}
 
-/// Gives the j-th largest bucket of the i-th unit that is not kept the memory j
+namespace {
+/// Parameters of a unit, of which a rank keeps a slice.
+struct Part {
+  Location loc;
+  FlatSymbolRefAttr parameters;
+  FlatSymbolRefAttr unsharded;
+  ArrayAttr axes; // to gather over
+};
+
+/// A unit, and what is gathered of it.
+struct Unit {
+  UnitOp op;
+  SmallVector<Part, 1> parts;
+};
+} // namespace
+
+/// The axes over which a rank keeps a slice, if it keeps |kept|.
+static ArrayAttr getGatherAxes(OpBuilder &builder, ValueType kept) {
+  SmallVector<Attribute> axes;
+  llvm::append_range(axes, kept.getAxesOfDim(kept.getShape().size() - 1));
+  return builder.getArrayAttr(axes);
+}
+
+/// Creates the buffers and the table of |bucket|.
+static Part declareFrozen(ProgramBuilder &program, FrozenBucketOp bucket) {
+  program.setLoc(bucket.getLoc());
+  ValueType kept = bucket.getValueType();
+  FlatSymbolRefAttr parameters = program.buffer(
+      bucket.getSymName() + ".parameters", kept, Role::parameter);
+  FlatSymbolRefAttr unsharded =
+      declareWhole(program, bucket.getUnit() + ".frozen", kept);
+  OpBuilder &builder = program.getBuilder();
+  builder.create<zrt::FrozenTableOp>(
+      bucket.getLoc(), FlatSymbolRefAttr::get(bucket), parameters, unsharded);
+  return {bucket.getLoc(), parameters, unsharded, getGatherAxes(builder, kept)};
+}
+
+/// The units of |module| of which ranks keep slices.
+static SmallVector<Unit> collectUnits(ProgramBuilder &program, ModuleOp module,
+                                      const BucketMap &buckets) {
+  SmallVector<Unit> units;
+  for (auto op : module.getOps<UnitOp>()) {
+    Unit unit{op, {}};
+    for (const auto &[name, bucket] : buckets)
+      if (BucketOp own = bucket.op;
+          bucket.unsharded && own.getUnit() == op.getSymName())
+        unit.parts.push_back(
+            {own.getLoc(), bucket.parameters, bucket.unsharded,
+             getGatherAxes(program.getBuilder(), bucket.keptType)});
+    for (auto frozen : module.getOps<FrozenBucketOp>())
+      if (frozen.isSharded() && frozen.getUnit() == op.getSymName())
+        unit.parts.push_back(declareFrozen(program, frozen));
+    if (!unit.parts.empty())
+      units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+/// Gives the j-th largest part of the i-th unit that is not kept the memory j
 /// of slot i modulo the number of slots. A memory is as large as the largest
-/// bucket in it. A unit that is kept has a slot of its own.
-static void shareUnsharded(ProgramBuilder &program, ArrayRef<UnitOp> ops,
-                           ArrayRef<UnitBuckets> units) {
+/// part in it. A unit that is kept has a slot of its own.
+static void shareUnsharded(ProgramBuilder &program, ArrayRef<Unit> units) {
   std::map<std::pair<size_t, size_t>, SmallVector<zrt::BufferOp>> rings;
   size_t shared = 0, kept = 0;
-  for (auto [op, unit] : llvm::zip_equal(ops, units)) {
-    size_t slot = UnitOp(op).getKept() ? kUnshardedUnits + kept++
-                                       : shared++ % kUnshardedUnits;
-    // Buckets of one size keep their order.
+  for (const Unit &unit : units) {
+    size_t slot = UnitOp(unit.op).getKept() ? kUnshardedUnits + kept++
+                                            : shared++ % kUnshardedUnits;
+    // Parts of one size keep their order.
     std::multimap<int64_t, zrt::BufferOp, std::greater<int64_t>> bySize;
-    for (BucketBuffers *bucket : unit) {
-      zrt::BufferOp buffer = program.getBuffer(bucket->unsharded);
+    for (const Part &part : unit.parts) {
+      zrt::BufferOp buffer = program.getBuffer(part.unsharded);
       bySize.emplace(buffer.getNumBytes(), buffer);
     }
     for (auto [j, buffer] : llvm::enumerate(llvm::make_second_range(bySize)))
@@ -66,62 +128,41 @@ static void shareUnsharded(ProgramBuilder &program, ArrayRef<UnitOp> ops,
 }
 
 static FlatSymbolRefAttr
-buildHandler(ProgramBuilder &program, const Twine &name,
-             ArrayRef<BucketBuffers *> buckets,
-             llvm::function_ref<void(HandlerBuilder &, BucketBuffers &)> each) {
+buildHandler(ProgramBuilder &program, const Twine &name, ArrayRef<Part> parts,
+             llvm::function_ref<void(HandlerBuilder &, const Part &)> each) {
   zrt::HandlerOp handler = program.handler(name);
   HandlerBuilder calls(handler);
-  for (BucketBuffers *bucket : buckets) {
-    calls.setLoc(bucket->op.getLoc());
-    each(calls, *bucket);
+  for (const Part &part : parts) {
+    calls.setLoc(part.loc);
+    each(calls, part);
   }
   return FlatSymbolRefAttr::get(handler);
 }
 
-/// The axes over which a rank keeps a slice of |bucket|.
-static ArrayAttr getGatherAxes(OpBuilder &builder,
-                               const BucketBuffers &bucket) {
-  SmallVector<Attribute> axes;
-  llvm::append_range(axes, bucket.keptType.getAxesOfDim(
-                               bucket.keptType.getShape().size() - 1));
-  return builder.getArrayAttr(axes);
-}
-
 bool zero::buildUnits(ProgramBuilder &program, BucketMap &buckets) {
   BucketOp any = buckets.front().second.op;
-  SmallVector<UnitOp> ops;
-  SmallVector<UnitBuckets> units;
-  for (auto unit : any->getParentOfType<ModuleOp>().getOps<UnitOp>()) {
-    UnitBuckets own;
-    for (auto &bucket : llvm::make_second_range(buckets))
-      if (bucket.unsharded && bucket.op.getUnit() == unit.getSymName())
-        own.push_back(&bucket);
-    if (own.empty())
-      continue;
-    ops.push_back(unit);
-    units.push_back(std::move(own));
-  }
+  SmallVector<Unit> units =
+      collectUnits(program, any->getParentOfType<ModuleOp>(), buckets);
   if (units.empty())
     return false;
-  shareUnsharded(program, ops, units);
-  OpBuilder &builder = program.getBuilder();
-  for (auto [op, unit] : llvm::zip_equal(ops, units)) {
+  shareUnsharded(program, units);
+  for (Unit &unit : units) {
+    UnitOp op = unit.op;
     program.setLoc(op.getLoc());
-    FlatSymbolRefAttr unshard = buildHandler(
-        program, op.getSymName() + ".unshard", unit,
-        [&](HandlerBuilder &calls, BucketBuffers &bucket) {
-          calls.call<zrt::AllocateOp>(bucket.unsharded);
-          calls.call<zrt::CopyOp>(bucket.parameters, bucket.unsharded);
-          calls.call<zrt::AllGatherOp>(bucket.unsharded,
-                                       getGatherAxes(builder, bucket));
-        });
-    FlatSymbolRefAttr reshard =
-        buildHandler(program, op.getSymName() + ".reshard", unit,
-                     [](HandlerBuilder &calls, BucketBuffers &bucket) {
-                       calls.call<zrt::ReleaseOp>(bucket.unsharded);
+    FlatSymbolRefAttr unshard =
+        buildHandler(program, op.getSymName() + ".unshard", unit.parts,
+                     [](HandlerBuilder &calls, const Part &part) {
+                       calls.call<zrt::AllocateOp>(part.unsharded);
+                       calls.call<zrt::CopyOp>(part.parameters, part.unsharded);
+                       calls.call<zrt::AllGatherOp>(part.unsharded, part.axes);
                      });
-    builder.create<zrt::UnitTableOp>(op.getLoc(), FlatSymbolRefAttr::get(op),
-                                     unshard, reshard);
+    FlatSymbolRefAttr reshard =
+        buildHandler(program, op.getSymName() + ".reshard", unit.parts,
+                     [](HandlerBuilder &calls, const Part &part) {
+                       calls.call<zrt::ReleaseOp>(part.unsharded);
+                     });
+    program.getBuilder().create<zrt::UnitTableOp>(
+        op.getLoc(), FlatSymbolRefAttr::get(op), unshard, reshard);
   }
   return true;
 }

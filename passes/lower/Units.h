@@ -16,7 +16,8 @@ mlir::FlatSymbolRefAttr declareUnsharded(ProgramBuilder &program,
                                          const BucketBuffers &bucket);
 
 /// Creates the memory in which units are unsharded, and the tables and handlers
-/// of units. Returns whether there is one: a bucket keeps slices.
+/// of units, and those of frozen buckets that are sharded. Returns whether
+/// there is a unit: a bucket keeps slices.
 bool buildUnits(ProgramBuilder &program, BucketMap &buckets);
 
 /// Lets callers unshard and reshard in each state but that after measure.

@@ -69,6 +69,18 @@ struct InsertOffloadPass
     : zero::impl::InsertOffloadPassBase<InsertOffloadPass> {
   using InsertOffloadPassBase::InsertOffloadPassBase;
 
+  /// Puts slices of frozen parameters on the host. Returns whether there are
+  /// any.
+  bool offloadFrozen() {
+    bool hasAny = false;
+    for (auto bucket : getOperation().getOps<FrozenBucketOp>())
+      if (bucket.isSharded()) {
+        bucket.setType(bucket.getValueType().withSpace(MemorySpace::host));
+        hasAny = true;
+      }
+    return hasAny;
+  }
+
   void runOnOperation() override {
     if (what == "none")
       return markAllAnalysesPreserved();
@@ -79,8 +91,9 @@ struct InsertOffloadPass
       return signalPassFailure();
     }
     SymbolTableCollection symbols;
+    bool keepsFrozen = what == "parameters" && offloadFrozen();
     for (auto step : getOperation().getOps<StepOp>()) {
-      bool keepsAny = false;
+      bool keepsAny = keepsFrozen;
       for (auto update :
            llvm::to_vector(step.getBody().getOps<UpdateBucketOp>())) {
         bool keeps = what == "parameters" && keepsSlices(update, symbols);

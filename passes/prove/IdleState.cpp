@@ -47,6 +47,15 @@ void IdleState::readStates() {
           << op.getBufferAttr() << " is not the master weights of "
           << op.getBucketAttr() << " that arrivals name: it has no first value";
   }
+  for (auto op : program.getOps<zrt::FrozenTableOp>()) {
+    auto [it, isNew] =
+        lasting.try_emplace(op.getParametersAttr().getAttr(),
+                            Entry{"parameter", op.getBucketAttr().getAttr()});
+    if (!isNew)
+      proof.report.error(op)
+          << op.getParametersAttr() << " holds frozen parameters, and is '"
+          << it->second.role << "' of @" << it->second.bucket.getValue();
+  }
   for (auto op : program.getOps<zrt::BucketTableOp>()) {
     if (hasElements(op.getBucketAttr().getAttr()) && !isParameters(op))
       proof.report.error(op)
@@ -222,13 +231,22 @@ void IdleState::checkHolds(Operation *transition, const Contents &contents,
   }
 }
 
-void IdleState::checkUnsharded(Operation *unit, zrt::BucketTableOp table,
+void IdleState::checkFrozen(Operation *transition, Memory &memory) {
+  for (auto op : program.getOps<zrt::FrozenTableOp>()) {
+    StringAttr bucket = op.getBucketAttr().getAttr();
+    if (hasElements(bucket))
+      checkHolds(transition, memory.get(op.getParametersAttr()),
+                 {"parameter", bucket}, "changes, and it is frozen");
+  }
+}
+
+void IdleState::checkUnsharded(Operation *unit, const zrt::UnitPart &part,
                                Memory &memory) {
-  Contents &contents = memory.get(table.getUnshardedAttr());
-  StringAttr bucket = table.getBucketAttr().getAttr();
+  Contents &contents = memory.get(part.unsharded);
+  StringAttr bucket = part.bucket.getAttr();
   if (!contents.allocated)
-    proof.report.error(unit) << table.getUnshardedAttr()
-                             << " is not allocated while the unit is unsharded";
+    proof.report.error(unit)
+        << part.unsharded << " is not allocated while the unit is unsharded";
   else if (hasElements(bucket))
     checkHolds(unit, contents, {"parameter", bucket},
                "does not hold the parameters of the unit");

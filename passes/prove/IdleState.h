@@ -9,6 +9,8 @@
 
 #include "passes/prove/Memory.h"
 
+#include "dialect/zrt/MemoryUses.h"
+
 namespace zero::prove {
 
 /// The memory of a program between steps. Parameters, state and their copies
@@ -32,10 +34,12 @@ public:
   /// Checks that what the caller reads in |state| is what the step before left.
   void checkReadable(mlir::Operation *op, mlir::StringAttr state,
                      Memory &memory);
-  /// Checks that the unsharded buffer of |table| holds its parameters, whole
-  /// and on all ranks. |unit| is the op to blame.
-  void checkUnsharded(mlir::Operation *unit, zrt::BucketTableOp table,
+  /// Checks that the unsharded buffer of |part| holds its parameters, whole and
+  /// on all ranks. |unit| is the op to blame.
+  void checkUnsharded(mlir::Operation *unit, const zrt::UnitPart &part,
                       Memory &memory);
+  /// Checks that a step that is applied changes no frozen parameters.
+  void checkFrozen(mlir::Operation *transition, Memory &memory);
   /// Checks that replicas hold one number, and that a copy equals its source.
   void checkReplicas(mlir::Operation *transition, Memory &memory);
 

@@ -16,6 +16,7 @@ Buckets prove::readBuckets(ModuleOp module) {
   for (auto op : module.getOps<BucketOp>()) {
     BucketInfo &bucket = buckets[op.getSymNameAttr()];
     bucket.op = op;
+    bucket.layout = cast<LaidOut>(op.getOperation());
     for (auto member : op.getMembers().getAsRange<FlatSymbolRefAttr>()) {
       auto parameter = symbols.lookup<ParameterOp>(member.getAttr());
       bucket.hasElements |= parameter.getNumElements() > 0;
@@ -23,16 +24,24 @@ Buckets prove::readBuckets(ModuleOp module) {
       bucket.storage = parameter.getDtype();
     }
   }
+  for (auto op : module.getOps<FrozenBucketOp>()) {
+    BucketInfo &bucket = buckets[op.getSymNameAttr()];
+    bucket.layout = cast<LaidOut>(op.getOperation());
+    bucket.storage = op.getValueType().getElementType();
+    for (auto member : op.getMembers().getAsRange<FlatSymbolRefAttr>())
+      bucket.hasElements |=
+          symbols.lookup<ParameterOp>(member.getAttr()).getNumElements() > 0;
+  }
   return buckets;
 }
 
 void prove::noteMembers(InFlightDiagnostic &diagnostic,
                         const BucketInfo &bucket) {
-  BucketOp op = bucket.op;
+  LaidOut op = bucket.layout;
   constexpr size_t kMost = 3;
   ArrayRef<Attribute> members = op.getMembers().getValue();
-  Diagnostic &note = diagnostic.attachNote(op.getLoc());
-  note << "@" << op.getSymName() << " has ";
+  Diagnostic &note = diagnostic.attachNote(op->getLoc());
+  note << "@" << SymbolTable::getSymbolName(op).getValue() << " has ";
   llvm::interleaveComma(members.take_front(kMost), note, [&](Attribute member) {
     note << "'" << cast<FlatSymbolRefAttr>(member).getValue() << "'";
   });

@@ -18,9 +18,10 @@
 
 namespace zero::prove {
 
-/// A bucket and properties of its members.
+/// A bucket, frozen or not, and properties of its members.
 struct BucketInfo {
-  BucketOp op;
+  LaidOut layout;
+  BucketOp op;              // null: frozen
   bool hasElements = false; // else there are only pads
   bool isUsedTwice = false; // a member may arrive in several pieces
   mlir::Type storage;       // of parameters

@@ -243,8 +243,8 @@ void OrderChecker::checkRelease(zrt::PathStep step) {
 
 /// While a unit is unsharded, the caller reads it on its stream.
 void OrderChecker::readUnit(zrt::PathStep step) {
-  for (zrt::BucketTableOp table : symbols.getTablesOf(step.unit)) {
-    StringAttr memory = symbols.getMemory(table.getUnshardedAttr());
+  for (const zrt::UnitPart &part : symbols.getPartsOf(step.unit)) {
+    StringAttr memory = symbols.getMemory(part.unsharded);
     for (const Access &earlier : inFlightOn(memory)) {
       if (!earlier.call || !earlier.writes ||
           clocks.follows(callerStream, earlier))

@@ -383,6 +383,7 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
   if (!proof.report.hasErrors() && maySkip(semantics))
     idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
   idle->checkReplicas(transition, memory);
+  idle->checkFrozen(transition, memory);
   if (!applied) {
     applied = semantics;
   } else {

@@ -27,10 +27,9 @@ using namespace zero::prove;
 /// do: of the memory of its unsharded buffers, or a read of its parameters.
 static bool isOwn(const zrt::ProgramSymbols &symbols, zrt::UnitTableOp unit,
                   const zrt::MemoryUse &use) {
-  return llvm::any_of(symbols.getTablesOf(unit), [&](zrt::BucketTableOp table) {
-    return use.memory == symbols.getMemory(table.getUnshardedAttr()) ||
-           (!use.writes &&
-            use.memory == symbols.getMemory(table.getParametersAttr()));
+  return llvm::any_of(symbols.getPartsOf(unit), [&](const zrt::UnitPart &part) {
+    return use.memory == symbols.getMemory(part.unsharded) ||
+           (!use.writes && use.memory == symbols.getMemory(part.parameters));
   });
 }
 
@@ -69,13 +68,12 @@ static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
   for (auto unit : program.getOps<zrt::UnitTableOp>()) {
     llvm::DenseSet<StringAttr> memories;
     if (before)
-      for (zrt::BucketTableOp table : symbols.getTablesOf(before))
-        memories.insert(symbols.getMemory(table.getUnshardedAttr()));
-    for (zrt::BucketTableOp table : symbols.getTablesOf(unit))
-      if (memories.contains(symbols.getMemory(table.getUnshardedAttr())))
+      for (const zrt::UnitPart &part : symbols.getPartsOf(before))
+        memories.insert(symbols.getMemory(part.unsharded));
+    for (const zrt::UnitPart &part : symbols.getPartsOf(unit))
+      if (memories.contains(symbols.getMemory(part.unsharded)))
         proof.report.error(unit)
-            << table.getUnshardedAttr() << " has memory of unit "
-            << before.getUnitAttr()
+            << part.unsharded << " has memory of unit " << before.getUnitAttr()
             << ": callers may unshard a unit while they use the one before it";
     before = unit;
   }
@@ -89,8 +87,8 @@ static void checkKept(Proof &proof, zrt::ProgramOp program,
     units[FlatSymbolRefAttr::get(unit)] = unit;
   llvm::DenseMap<StringAttr, zrt::UnitTableOp> owners;
   for (auto unit : program.getOps<zrt::UnitTableOp>())
-    for (zrt::BucketTableOp table : symbols.getTablesOf(unit)) {
-      auto &owner = owners[symbols.getMemory(table.getUnshardedAttr())];
+    for (const zrt::UnitPart &part : symbols.getPartsOf(unit)) {
+      auto &owner = owners[symbols.getMemory(part.unsharded)];
       if (!owner)
         owner = unit;
       if (owner == unit)
@@ -98,10 +96,36 @@ static void checkKept(Proof &proof, zrt::ProgramOp program,
       for (zrt::UnitTableOp each : {owner, unit})
         if (units[each.getUnitAttr()].getKept())
           proof.report.error(unit)
-              << table.getUnshardedAttr() << " has memory of unit "
-              << owner.getUnitAttr() << ", and unit " << each.getUnitAttr()
+              << part.unsharded << " has memory of unit " << owner.getUnitAttr()
+              << ", and unit " << each.getUnitAttr()
               << " is kept: callers leave it unsharded while they use others";
     }
+}
+
+/// Checks that frozen parameters of units are gathered with them.
+static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
+  auto module = program->getParentOfType<ModuleOp>();
+  llvm::DenseSet<Attribute> tables, gathered;
+  for (auto table : program.getOps<zrt::FrozenTableOp>())
+    tables.insert(table.getBucketAttr());
+  for (auto bucket : module.getOps<FrozenBucketOp>())
+    if (tables.contains(FlatSymbolRefAttr::get(bucket)))
+      gathered.insert(bucket.getMembers().begin(), bucket.getMembers().end());
+    else if (bucket.isSharded())
+      proof.report.error(bucket)
+          << "@" << bucket.getSymName()
+          << " is sharded and has no zrt.frozen_table: nothing gathers it";
+  for (auto table : program.getOps<zrt::UnitTableOp>()) {
+    auto unit = module.lookupSymbol<UnitOp>(table.getUnitAttr());
+    if (!unit)
+      continue; // its verifier reports it
+    for (auto member : unit.getMembers().getAsRange<FlatSymbolRefAttr>())
+      if (module.lookupSymbol<ParameterOp>(member).getFrozen() &&
+          !gathered.contains(member))
+        proof.report.error(table)
+            << "frozen " << member << " of unit " << table.getUnitAttr()
+            << " is in no frozen bucket that is gathered";
+  }
 }
 
 /// Checks that handlers of units touch memory of their unit only, and that
@@ -112,9 +136,10 @@ void ProgramReader::checkUnitMemory() {
   llvm::DenseSet<StringAttr> unsharded;
   for (auto unit : program.getOps<zrt::UnitTableOp>()) {
     unitOf[unit.getUnshardAttr()] = unitOf[unit.getReshardAttr()] = unit;
-    for (zrt::BucketTableOp table : uses.getTablesOf(unit))
-      unsharded.insert(uses.getMemory(table.getUnshardedAttr()));
+    for (const zrt::UnitPart &part : uses.getPartsOf(unit))
+      unsharded.insert(uses.getMemory(part.unsharded));
   }
+  checkFrozen(proof, program);
   if (unitOf.empty())
     return;
   checkOrderOfUnits(proof, program);
@@ -157,13 +182,13 @@ void ProgramReader::checkUnits(const Node &node) {
   for (zrt::UnitTableOp unit : units) {
     calls->begin();
     runHandler(unit.getUnshardAttr(), memory);
-    for (zrt::BucketTableOp table : tables.getTablesOf(unit))
-      idle->checkUnsharded(unit, table, memory);
+    for (const zrt::UnitPart &part : tables.getPartsOf(unit))
+      idle->checkUnsharded(unit, part, memory);
     runHandler(unit.getReshardAttr(), memory);
-    for (zrt::BucketTableOp table : tables.getTablesOf(unit))
-      if (memory.get(table.getUnshardedAttr()).allocated)
+    for (const zrt::UnitPart &part : tables.getPartsOf(unit))
+      if (memory.get(part.unsharded).allocated)
         proof.report.error(unit)
-            << table.getUnshardedAttr()
+            << part.unsharded
             << " is never released: its memory is not free when the unit is "
                "resharded";
     if (proof.report.hasErrors())

@@ -203,8 +203,8 @@ void Scheduler::runHandler(zrt::PathStep step, int64_t index, State &state) {
 /// The caller's stream reads the parameters of an unsharded unit behind the
 /// calls that write them.
 void Scheduler::readUnit(zrt::PathStep step, State &state) {
-  for (zrt::BucketTableOp table : symbols.getTablesOf(step.unit)) {
-    unsigned memory = number(symbols.getMemory(table.getUnshardedAttr()));
+  for (const zrt::UnitPart &part : symbols.getPartsOf(step.unit)) {
+    unsigned memory = number(symbols.getMemory(part.unsharded));
     for (const InFlight &use : state[memory])
       if (use.call && use.writes)
         releases[step.handler].insert(use.call);

@@ -81,13 +81,13 @@ def test_a_list_of_parameters_needs_the_model() -> None:
     )
 
 
-def test_units_that_are_not_trained() -> None:
-    model = nn.Sequential(Layer().requires_grad_(False), nn.Linear(6, 6))
+def test_units_without_parameters() -> None:
+    model = nn.Sequential(nn.ReLU(), nn.Linear(6, 6))
     with pytest.raises(ZeroOptError) as raised:
-        zo.AdamW(model, zero=3, units=[Layer])
+        zo.AdamW(model, zero=3, units=[nn.ReLU])
     assert str(raised.value) == (
-        "no unit has a trained parameter of its own, so stage 3 has nothing to shard; list "
-        "the classes of layers that are trained, or give zero=2"
+        "no unit has a parameter of its own, so stage 3 has nothing to shard; list the "
+        "classes of layers that have some, or give zero=2"
     )
 
 

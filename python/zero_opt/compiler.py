@@ -20,13 +20,13 @@ _PROGRAM = pathlib.Path(__file__).with_name("_compile.py")
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A parameter that one backward pass may leave without a gradient. A step then
-    leaves the parameter and its state as they are, as PyTorch does."""
+    """A parameter. A backward pass may leave it without a gradient. A step then leaves the
+    parameter and its state as they are, as PyTorch does."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str  # also that of its gradient
-    group: str
+    group: str | None  # None: frozen
     unit: str | None = None  # of stage 3
 
     def describe(self) -> str:
@@ -35,7 +35,7 @@ class Parameter:
 
     def to_json(self) -> dict[str, object]:
         fields = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
-        return fields | {"absent": "skip"}
+        return fields | ({"frozen": True} if self.group is None else {"absent": "skip"})
 
 
 @dataclasses.dataclass(frozen=True)

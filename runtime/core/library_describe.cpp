@@ -6,6 +6,7 @@
 
 #include "core/open_library.h"
 #include "core/structs.h"
+#include "core/units.h"
 
 #include <algorithm>
 
@@ -42,6 +43,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_library_describe(
   info.num_axes = int32_t(known.num_axes);
   info.has_loss_scale = known.loss_scale >= 0;
   info.num_executables = int32_t(known.num_executables);
+  info.num_frozen = int32_t(known.num_frozen);
   writeStruct(info, out_info);
   return ZERO_RT_OK;
 }
@@ -50,6 +52,17 @@ ZERO_RT_EXPORT zero_rt_status
 zero_rt_library_parameter(const zero_rt_library *library, int32_t number,
                           zero_rt_parameter_info *out_info) {
   zero_rt_library known;
+  ZERO_RT_TRY(readStruct(library, "library", known));
+  if (const zero_rt_frozen_row *frozen = findFrozen(known, number)) {
+    ZERO_RT_TRY(checkStruct(out_info, "out_info"));
+    zero_rt_parameter_info info = {};
+    info.dtype = int32_t(frozen->dtype);
+    info.gradient_dtype = -1;
+    info.name = known.strings + frozen->name;
+    info.elements = frozen->elements;
+    writeStruct(info, out_info);
+    return ZERO_RT_OK;
+  }
   ZERO_RT_TRY(readRow(library, "parameter", number,
                       &zero_rt_library::num_parameters, out_info, known));
   const zero_rt_parameter_row &row = known.parameters[number];

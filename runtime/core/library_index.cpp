@@ -6,6 +6,8 @@
 
 #include "core/library_index.h"
 
+#include "core/units.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -47,6 +49,25 @@ LibraryIndex::LibraryIndex(const zero_rt_library &library)
     if (row.bucket >= 0)
       members[size_t(row.bucket)].push_back(int32_t(p));
   }
+  for (int64_t f = 0; f < library.num_frozen; ++f)
+    names.emplace(library.strings + library.frozen[f].name,
+                  int32_t(library.num_parameters + f));
+  memories.resize(size_t(library.num_units));
+  auto addMemory = [&](int64_t unit, int64_t buffer) {
+    if (unit < 0 || buffer < 0)
+      return;
+    int64_t owner = library.buffers[buffer].shares;
+    memories[size_t(unit)].push_back(owner < 0 ? buffer : owner);
+  };
+  for (int64_t b = 0; b < library.num_buckets && library.num_units > 0; ++b)
+    addMemory(library.bucket_units[b].unit,
+              library.bucket_units[b].unsharded_buffer);
+  for (int64_t f = 0; f < library.num_frozen; ++f)
+    addMemory(library.frozen[f].unit, library.frozen[f].unsharded_buffer);
+  for (std::vector<int64_t> &own : memories) {
+    std::sort(own.begin(), own.end());
+    own.erase(std::unique(own.begin(), own.end()), own.end());
+  }
   orders.reserve(size_t(library.num_sequences));
   for (int64_t i = 0; i < library.num_sequences; ++i)
     orders.push_back(readOrder(library, library.sequences[i]));
@@ -84,8 +105,10 @@ const char *LibraryIndex::nearestParameter(std::string_view name) const {
   const char *nearest = nullptr;
   size_t best = SIZE_MAX;
   std::vector<size_t> row;
-  for (int64_t p = 0; p < library.num_parameters; ++p) {
-    const char *candidate = library.strings + library.parameters[p].name;
+  for (int64_t p = 0; p < library.num_parameters + library.num_frozen; ++p) {
+    const zero_rt_frozen_row *frozen = findFrozen(library, p);
+    const char *candidate =
+        library.strings + (frozen ? frozen->name : library.parameters[p].name);
     size_t distance = editDistance(name, candidate, row);
     if (distance < best) {
       best = distance;

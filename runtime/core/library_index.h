@@ -46,11 +46,15 @@ public:
 
   /// The row for (|state|, |event|), or null.
   const zero_rt_transition_row *transition(int64_t state, int32_t event) const;
-  /// -1 if there is none.
+  /// The number of a parameter, frozen or not; -1 if there is none.
   int32_t findParameter(std::string_view name) const;
   /// The parameters of |bucket|, in index order.
   const std::vector<int32_t> &parametersOf(int64_t bucket) const {
     return members[size_t(bucket)];
+  }
+  /// The buffers in whose memory |unit| is unsharded, each once and in order.
+  const std::vector<int64_t> &memoriesOf(int64_t unit) const {
+    return memories[size_t(unit)];
   }
   const BucketOrder &orderOf(int64_t sequence) const {
     return orders[size_t(sequence)];
@@ -63,7 +67,8 @@ private:
   std::vector<const zero_rt_transition_row *> transitions;
   std::unordered_map<std::string_view, int32_t> names;
   std::vector<std::vector<int32_t>> members;
-  std::vector<BucketOrder> orders; // by sequence
+  std::vector<BucketOrder> orders;            // by sequence
+  std::vector<std::vector<int64_t>> memories; // by unit
 };
 
 } // namespace zero_rt

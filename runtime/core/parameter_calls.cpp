@@ -30,12 +30,45 @@ zero_rt_status calls::find_parameter(Step *step, const char *name,
               step->library->name, nearest);
 }
 
-/// Writes |tensor|, this rank's part of a parameter, to the elements of the
-/// parameter that this rank holds in |buffer|. Waits until that is done.
-static zero_rt_status writeHeld(Step &step, int64_t buffer,
-                                const zero_rt_parameter_row &parameter,
+namespace {
+/// A parameter, frozen or not.
+struct Place {
+  const char *name;
+  int64_t dtype;
+  Range range;  // in both buffers
+  int64_t kept; // the buffer of what this rank keeps
+  int64_t read; // the buffer that the caller reads
+  int64_t unit; // which has to be unsharded before; -1: none
+};
+} // namespace
+
+static zero_rt_status findPlace(const Step &step, int32_t parameter,
+                                Place &out) {
+  const zero_rt_library &library = *step.library;
+  if (const zero_rt_frozen_row *row = findFrozen(library, parameter)) {
+    out = {step.text(row->name),
+           row->dtype,
+           {row->offset, row->offset + row->elements},
+           row->parameter_buffer,
+           row->unsharded_buffer,
+           row->unit};
+    return ZERO_RT_OK;
+  }
+  ZERO_RT_TRY(checkParameter(step, parameter));
+  const zero_rt_parameter_row &row = library.parameters[parameter];
+  out = {step.text(row.name),
+         row.dtype,
+         {row.offset, row.offset + row.elements},
+         library.buckets[row.bucket].parameter_buffer,
+         readBuffer(library, row.bucket),
+         isSharded(library, row.bucket) ? unitOf(library, row.bucket) : -1};
+  return ZERO_RT_OK;
+}
+
+/// Writes |tensor|, this rank's part of the parameter at |whole|, to the
+/// elements that this rank holds in |buffer|. Waits until that is done.
+static zero_rt_status writeHeld(Step &step, int64_t buffer, Range whole,
                                 const zero_rt_tensor &tensor) {
-  Range whole = {parameter.offset, parameter.offset + parameter.elements};
   Range held = intersect(whole, step.held(buffer));
   if (held.empty())
     return ZERO_RT_OK;
@@ -51,43 +84,44 @@ static zero_rt_status writeHeld(Step &step, int64_t buffer,
 
 zero_rt_status calls::bind_parameter(Step *step, int32_t parameter,
                                      const zero_rt_tensor *tensor) {
-  ZERO_RT_TRY(checkParameter(*step, parameter));
-  const zero_rt_parameter_row &row = step->library->parameters[parameter];
+  Place place;
+  ZERO_RT_TRY(findPlace(*step, parameter, place));
   zero_rt_tensor given;
-  ZERO_RT_TRY(readTensor(tensor, "parameter", step->text(row.name), row.dtype,
-                         row.elements, given));
+  ZERO_RT_TRY(readTensor(tensor, "parameter", place.name, place.dtype,
+                         place.range.size(), given));
   ZERO_RT_TRY(requireIdle(*step, "bind_parameter"));
   ZERO_RT_TRY(requireSharded(*step, "bind_parameter"));
   ZERO_RT_TRY(step->device().follow(/*stream=*/nullptr));
   // Waits for collectives, too. A copy from host memory may block in the
   // driver, where no failure of other ranks is detected.
   ZERO_RT_TRY(step->device().finish());
-  const zero_rt_bucket_row &bucket = step->library->buckets[row.bucket];
-  ZERO_RT_TRY(writeHeld(*step, bucket.parameter_buffer, row, given));
+  ZERO_RT_TRY(writeHeld(*step, place.kept, place.range, given));
+  const zero_rt_library &library = *step->library;
+  if (findFrozen(library, parameter))
+    return ZERO_RT_OK;
+  const zero_rt_bucket_row &bucket =
+      library.buckets[library.parameters[parameter].bucket];
   for (int64_t copy : {bucket.master_buffer, bucket.staging_buffer})
     if (copy >= 0)
-      ZERO_RT_TRY(writeHeld(*step, copy, row, given));
-  step->written.resize(size_t(step->library->num_parameters));
+      ZERO_RT_TRY(writeHeld(*step, copy, place.range, given));
+  step->written.resize(size_t(library.num_parameters));
   step->written[size_t(parameter)] = {/*parameter=*/true};
   return ZERO_RT_OK;
 }
 
 zero_rt_status calls::parameter(Step *step, int32_t parameter,
                                 zero_rt_tensor *out_view) {
-  ZERO_RT_TRY(checkParameter(*step, parameter));
+  Place place;
+  ZERO_RT_TRY(findPlace(*step, parameter, place));
   ZERO_RT_TRY(checkStruct(out_view, "out_view"));
-  const zero_rt_parameter_row &row = step->library->parameters[parameter];
-  int64_t buffer = readBuffer(*step->library, row.bucket);
-  if (isSharded(*step->library, row.bucket)) {
-    int64_t unit = unitOf(*step->library, row.bucket);
-    if (step->units[size_t(unit)].phase != UnitState::Phase::Unsharded)
-      return fail(ZERO_RT_PROTOCOL,
-                  "parameter '%s' is sharded; unshard its unit '%s' first",
-                  step->text(row.name),
-                  step->text(step->library->units[unit].name));
-  }
-  writeStruct(makeTensor(row.dtype, step->library->buffers[buffer].space,
-                         row.elements, step->address(buffer, row.offset)),
+  if (place.unit >= 0 &&
+      step->units[size_t(place.unit)].phase != UnitState::Phase::Unsharded)
+    return fail(ZERO_RT_PROTOCOL,
+                "parameter '%s' is sharded; unshard its unit '%s' first",
+                place.name, step->text(step->library->units[place.unit].name));
+  writeStruct(makeTensor(place.dtype, step->library->buffers[place.read].space,
+                         place.range.size(),
+                         step->address(place.read, place.range.begin)),
               out_view);
   return ZERO_RT_OK;
 }
@@ -96,6 +130,8 @@ zero_rt_status calls::parameter_wait(Step *step, int32_t parameter,
                                      zero_rt_stream *stream) {
   const zero_rt_library &library = *step->library;
   ZERO_RT_TRY(step->runtime->communicator->check());
+  if (findFrozen(library, parameter))
+    return ZERO_RT_OK; // a stream waits when the unit is unsharded
   if (parameter != -1) {
     ZERO_RT_TRY(checkParameter(*step, parameter));
     return step->lendParameters(library.parameters[parameter].bucket, stream);

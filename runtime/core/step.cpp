@@ -102,6 +102,10 @@ zero_rt_status Step::getSlots(double **out) {
 }
 
 zero_rt_status zero_rt::checkParameter(const Step &step, int32_t parameter) {
+  if (const zero_rt_frozen_row *frozen = findFrozen(*step.library, parameter))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'%s' is frozen: it has no gradient, and no step changes it",
+                step.text(frozen->name));
   if (parameter < 0 || parameter >= step.library->num_parameters)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "parameter %d is out of range, step '%s' has %lld", parameter,

@@ -19,6 +19,8 @@
 #include "core/status.h"
 #include "core/units.h"
 
+#include <algorithm>
+
 using namespace zero_rt;
 using Phase = UnitState::Phase;
 
@@ -133,6 +135,10 @@ zero_rt_status calls::unit_of(Step *step, int32_t parameter,
     return fail(ZERO_RT_INVALID_ARGUMENT, "unit_of: out_unit is null");
   *out_unit = -1;
   const zero_rt_library &library = *step->library;
+  if (const zero_rt_frozen_row *frozen = findFrozen(library, parameter)) {
+    *out_unit = int32_t(frozen->unit);
+    return ZERO_RT_OK;
+  }
   // On another pipeline stage a parameter is of no unit.
   if (parameter < 0 || parameter >= library.num_parameters)
     return checkParameter(*step, parameter);
@@ -143,21 +149,16 @@ zero_rt_status calls::unit_of(Step *step, int32_t parameter,
 
 /// The other units that are gathered or unsharded in memory of |unit|.
 static std::vector<int64_t> findSharers(const Step &step, int64_t unit) {
-  const zero_rt_library &library = *step.library;
-  auto memoryOf = [&](int64_t bucket) {
-    int64_t buffer = library.bucket_units[bucket].unsharded_buffer;
-    return buffer < 0 ? -1 : library.buffers[buffer].shares;
-  };
+  const std::vector<int64_t> &own = step.index.memoriesOf(unit);
   std::vector<int64_t> sharers;
-  for (int64_t b = 0; b < library.num_buckets; ++b) {
-    if (unitOf(library, b) != unit || memoryOf(b) < 0)
+  for (int64_t other = 0; other < step.library->num_units; ++other) {
+    if (other == unit || step.units[size_t(other)].phase == Phase::Sharded)
       continue;
-    for (int64_t other = 0; other < library.num_buckets; ++other) {
-      int64_t owner = unitOf(library, other);
-      if (owner >= 0 && owner != unit && memoryOf(other) == memoryOf(b) &&
-          step.units[size_t(owner)].phase != Phase::Sharded)
-        sharers.push_back(owner);
-    }
+    for (int64_t memory : step.index.memoriesOf(other))
+      if (std::binary_search(own.begin(), own.end(), memory)) {
+        sharers.push_back(other);
+        break;
+      }
   }
   return sharers;
 }

@@ -14,6 +14,21 @@ static bool inRange(int64_t value, int64_t end) {
   return value >= 0 && value < end;
 }
 
+/// Whether |unsharded| holds the whole parameters of which ranks keep slices in
+/// |parameters|.
+static bool isGathered(const zero_rt_library &library, int64_t unsharded,
+                       int64_t parameters) {
+  if (!inRange(unsharded, library.num_buffers) ||
+      !inRange(parameters, library.num_buffers))
+    return false;
+  const zero_rt_buffer_row &whole = library.buffers[unsharded];
+  const zero_rt_buffer_row &slice = library.buffers[parameters];
+  return whole.on_demand && whole.owners == -1 &&
+         whole.space == ZERO_RT_SPACE_DEVICE && whole.dtype == slice.dtype &&
+         whole.elements == slice.elements && slice.owners != -1 &&
+         !slice.on_demand;
+}
+
 /// What is wrong with the buffers of |bucket|, or null.
 static const char *findFault(const zero_rt_library &library, int64_t bucket) {
   const zero_rt_bucket_unit_row &row = library.bucket_units[bucket];
@@ -22,16 +37,27 @@ static const char *findFault(const zero_rt_library &library, int64_t bucket) {
   if (row.unsharded_buffer == -1)
     return nullptr;
   int64_t parameters = library.buckets[bucket].parameter_buffer;
-  if (row.unit == -1 || !inRange(row.unsharded_buffer, library.num_buffers) ||
-      !inRange(parameters, library.num_buffers))
-    return "bad unsharded buffer";
+  if (row.unit == -1)
+    return "has an unsharded buffer and no unit";
+  return isGathered(library, row.unsharded_buffer, parameters)
+             ? nullptr
+             : "unsharded buffer does not hold the parameters";
+}
+
+/// What is wrong with the frozen parameter in |row|, or null.
+static const char *findFault(const zero_rt_library &library,
+                             const zero_rt_frozen_row &row) {
+  if (row.name < 0 || !inRange(row.unit, library.num_units))
+    return "bad name or unit";
+  if (!isGathered(library, row.unsharded_buffer, row.parameter_buffer))
+    return "bad buffers";
   const zero_rt_buffer_row &whole = library.buffers[row.unsharded_buffer];
-  const zero_rt_buffer_row &slice = library.buffers[parameters];
-  if (!whole.on_demand || whole.owners != -1 ||
-      whole.space != ZERO_RT_SPACE_DEVICE || whole.dtype != slice.dtype ||
-      whole.elements != slice.elements)
-    return "unsharded buffer does not hold the parameters";
-  return slice.owners == -1 ? "parameters of a unit are not sharded" : nullptr;
+  if (whole.dtype != row.dtype)
+    return "dtype differs from its buffer's";
+  if (!inRange(row.elements, whole.elements + 1) ||
+      !inRange(row.offset, whole.elements - row.elements + 1))
+    return "does not fit its buffer";
+  return nullptr;
 }
 
 zero_rt_status zero_rt::checkUnits(const zero_rt_library &library) {
@@ -40,7 +66,9 @@ zero_rt_status zero_rt::checkUnits(const zero_rt_library &library) {
                 library.name, table, (long long)row, what);
   };
   if (library.num_units == 0)
-    return ZERO_RT_OK;
+    return library.num_frozen == 0
+               ? ZERO_RT_OK
+               : corrupt("library", 0, "has frozen parameters and no units");
   if (!inRange(library.num_units, INT32_MAX) || !library.units ||
       !library.bucket_units)
     return corrupt("library", 0, "bad number of units");
@@ -53,5 +81,11 @@ zero_rt_status zero_rt::checkUnits(const zero_rt_library &library) {
   for (int64_t b = 0; b < library.num_buckets; ++b)
     if (const char *what = findFault(library, b))
       return corrupt("bucket", b, what);
+  if (!inRange(library.num_frozen, INT32_MAX - library.num_parameters) ||
+      (library.num_frozen > 0 && !library.frozen))
+    return corrupt("library", 0, "bad number of frozen parameters");
+  for (int64_t f = 0; f < library.num_frozen; ++f)
+    if (const char *what = findFault(library, library.frozen[f]))
+      return corrupt("frozen parameter", f, what);
   return ZERO_RT_OK;
 }

@@ -46,6 +46,13 @@ inline bool isSharded(const zero_rt_library &library, int64_t bucket) {
          library.buckets[bucket].parameter_buffer;
 }
 
+/// The row of the frozen parameter |parameter|, or null.
+inline const zero_rt_frozen_row *findFrozen(const zero_rt_library &library,
+                                            int64_t parameter) {
+  int64_t row = parameter - library.num_parameters;
+  return row >= 0 && row < library.num_frozen ? &library.frozen[row] : nullptr;
+}
+
 /// Checks that no unit is unsharded, and gives up those that were gathered
 /// ahead.
 zero_rt_status requireSharded(Step &step, const char *call);

@@ -124,6 +124,7 @@ class Runner:
             if row["stage"] == 3:
                 # Of three parameters and more, some are of no unit.
                 command += ["--units", str(min(row["sizes"].count(",") + 1, 2))]
+                command += ["--frozen", "1"]
             with open(path, "w") as out:
                 subprocess.run(command, stdout=out, check=True)
             self.cache[key] = path

@@ -98,6 +98,7 @@ def draw(rng):
         tied="",
         one_backward=False,
         units=[],
+        frozen=0,
     )
     if step.norm == "both":
         step.nonfinite = rng.choice(["skip", "error"])
@@ -147,6 +148,7 @@ def draw(rng):
         # No unit has parameters of some pipeline stages only.
         if step.units and "pp" not in make_step.read_mesh(step):
             lowering[0] = f"--stage={rng.choice([2, 3, 3, 3])}"
+            step.frozen = rng.choice([0, 0, 1, 3])
     return step, lowering, running, phase
 
 
@@ -171,6 +173,7 @@ def simpler(drawn):
             halved = ",".join([*sizes[:i], smaller, *sizes[i + 1 :]])
             yield change(step, sizes=halved), *drawn[1:]
     plain = {
+        "frozen": 0,
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
         "accumulator": "f32", "reduce_dtype": "", "normalize": "mean", "optional": "", "used_twice": "", "used_any": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all", "absent": "zero",

@@ -63,7 +63,8 @@ def write_step(mesh, weight, path):
         "--optimizer", ROOT / "examples/optimizers/adamw.mlir",
     ]
     if "pp" not in mesh:
-        command += ["--units", "4"]  # of 17 parameters; the last one is of no unit
+        # Of 17 parameters the last one is of no unit.
+        command += ["--units", "4", "--frozen", "2"]
     with open(path, "w") as out:
         subprocess.run(command, stdout=out, check=True)
 

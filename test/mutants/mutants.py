@@ -120,8 +120,8 @@ SEEDS = [
      "--stage=1 --until=sharded"),
     (f"sgd --ranks 3 --parameters 3 --one-backward {SIZES}", "--stage=0 --until=lowered"),
     (f"adamw --ranks 2 --parameters 5 --units 2 {SIZES}", "--stage=3 --until=lowered"),
-    (f"sgd --ranks 3 --parameters 4 --units 2 --optional 1 {SIZES}", "--stage=3 --until=sharded"),
-    (f"adam --ranks 2 --parameters 3 --units 3 {SIZES}",
+    (f"sgd --ranks 3 --parameters 4 --units 2 --frozen 1 --optional 1 {SIZES}", "--stage=3 --until=sharded"),
+    (f"adam --ranks 2 --parameters 3 --units 3 --frozen 2 {SIZES}",
      "--stage=3 --offload=parameters --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
@@ -152,7 +152,7 @@ SCHEDULED = [
      "--stage=2 --offload=optimizer"),
     (f"sgd --ranks 2 --parameters 3 --used-any 1 --used-twice 0 {TINY}", "--stage=2"),
     (f"adam --ranks 2 --parameters 3 --one-backward {TINY}", "--stage=1"),
-    (f"sgd --ranks 2 --parameters 4 --units 2 {TINY}", "--stage=3"),
+    (f"sgd --ranks 2 --parameters 4 --units 2 --frozen 1 {TINY}", "--stage=3"),
 ]  # fmt: skip
 
 

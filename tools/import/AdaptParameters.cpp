@@ -80,7 +80,6 @@ LogicalResult zero::adaptParameters(const ImportRequest &request,
     parameter.dtype = parameter.gradient = config.dtype;
     if (frozen.match(parameter)) {
       parameter.isFrozen = true;
-      parameter.unit.clear();
       parameter.isOptional = parameter.isSkippedIfAbsent = false;
       parameter.usesAny = false;
       parameter.uses = 1;

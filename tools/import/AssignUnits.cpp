@@ -85,12 +85,11 @@ LogicalResult zero::assignUnits(const ImportedConfig &config,
   if (llvm::none_of(list.parameters, hasUnit)) {
     orderLayers(list.parameters);
     for (ListedParameter &parameter : list.parameters)
-      if (std::optional<NamedLayer> layer = findLayer(parameter.name);
-          layer && !parameter.isFrozen)
+      if (std::optional<NamedLayer> layer = findLayer(parameter.name))
         parameter.unit = layer->path.str();
   }
   if (llvm::none_of(list.parameters, hasUnit)) {
-    message = "stage 3 shards the layers of a model, and no name of a trained "
+    message = "stage 3 shards the layers of a model, and no name of a "
               "parameter has the number of a layer, such as "
               "'layers.3.fc.weight'; write the \"unit\" of each parameter into "
               "a list of parameters, or add --set=zero_optimization.stage=2";

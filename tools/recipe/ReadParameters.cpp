@@ -138,9 +138,6 @@ static LogicalResult readParameter(const json::Object &object, size_t index,
   }
   if (fields.get("unit") && parameter.unit.empty())
     return fields.fail("'unit' names no unit; leave it out, or name one");
-  if (parameter.isFrozen && !parameter.unit.empty())
-    return fields.fail("a frozen parameter is of no unit; leave out 'unit', or "
-                       "'frozen'");
   if (parameter.isFrozen &&
       (parameter.isOptional || parameter.usesAny || parameter.uses > 1))
     return fields.fail("no gradient of a frozen parameter arrives; leave out "

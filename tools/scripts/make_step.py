@@ -50,8 +50,8 @@ CLASSES = {
 
 
 class Parameter:
-    def __init__(self, index, size, placement, mesh, stages):
-        self.name = f"@layer{index}.weight"
+    def __init__(self, name, size, placement, mesh, stages):
+        self.name = name
         self.on = ""
         if "pp" in mesh:
             self.on = f", on = [{', '.join(f'pp : {stage}' for stage in stages)}]"
@@ -93,7 +93,7 @@ def write_step(options, out):
     classes = [CLASSES[name] for name in options.classes.split(",")]
     parameters = [
         Parameter(
-            i,
+            f"@layer{i}.weight",
             sizes[i % len(sizes)],
             classes[i % len(classes)],
             mesh,
@@ -124,8 +124,22 @@ def write_step(options, out):
         skips = options.absent == "skip" and set(members) <= set(optional)
         out.write(f"zero.group @group{group} [{listed}]{' absent skip' * skips}\n")
     for unit, members in enumerate(options.units):
-        listed = ", ".join(parameters[i].name for i in members)
-        out.write(f"zero.unit @unit{unit} [{listed}]\n")
+        names = [parameters[i].name for i in members]
+        for i in range(options.frozen):
+            number = unit * options.frozen + i
+            one = Parameter(
+                f"@unit{unit}.frozen{i}",
+                # Others than those of the trained parameters beside it.
+                sizes[(number + 1) % len(sizes)],
+                classes[(number + 2) % len(classes)],
+                mesh,
+                stages_of(members[0], options, mesh),
+            )
+            dtype = [options.dtype, "bf16"][number % 2]
+            lives = "x".join(map(str, [*one.shape, dtype])) + one.lives()
+            out.write(f"zero.parameter {one.name} : {lives} frozen\n")
+            names.append(one.name)
+        out.write(f"zero.unit @unit{unit} [{', '.join(names)}]\n")
     for optimizer in dict.fromkeys(optimizers):
         out.write(optimizer.read_text())
     if options.loss_scale:
@@ -318,6 +332,9 @@ def main():
     parser.add_argument("--groups", type=int, default=2)
     parser.add_argument(
         "--units", type=int, default=0, help="units of consecutive parameters, for stage 3"
+    )
+    parser.add_argument(
+        "--frozen", type=int, default=0, help="frozen parameters of each unit"
     )
     parser.add_argument(
         "--absent", choices=["zero", "skip"], default="zero",

@@ -62,6 +62,8 @@ private:
   /// Unshards |unit| on all ranks until another one is read; -1: none. What
   /// that sends is no part of a step.
   bool openToRead(int32_t unit);
+  /// Checks that ranks read the values of frozen parameters in their units.
+  LogicalResult checkFrozen();
   /// Whether |status| is ok; keeps the message if not.
   bool check(Rank &rank, zero_rt_status status);
   bool deliver(Rank &rank, const RankInputs &inputs);
@@ -79,6 +81,7 @@ private:
   std::vector<zero_rt_group *> groups; // one, or that of each rank
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
+  std::vector<ParameterInfo> frozen; // of units that are sharded
   Units units;
   int32_t readUnit = -1; // unsharded to read its parameters
   Arrivals arrivals = Arrivals::backward;
@@ -180,10 +183,18 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
            check(rank, zero_rt_step_create(rank.runtime, library, nullptr,
                                            &rank.step));
   });
+  for (ParameterInfo &info : readFrozen(scheduled))
+    frozen.push_back(std::move(info));
   if (ok)
-    ok = check(ranks[0], units.read(ranks[0].step, parameters.size()));
+    ok = check(ranks[0],
+               units.read(ranks[0].step, parameters.size() + frozen.size()));
   message = joinMessages();
-  return success(ok);
+  if (!ok)
+    return failure();
+  for (const ParameterInfo &info : frozen)
+    if (failed(bind(info, getFrozenValues(info))))
+      return failure();
+  return success();
 }
 
 CompiledEngine::~CompiledEngine() {
@@ -389,6 +400,8 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
   result.message = joinMessages();
   if (!ok)
     return emitError(UnknownLoc::get(context)) << result.message;
+  if (failed(checkFrozen()))
+    return failure();
   result.outcome = Outcome(results[0].verdict);
   if (!notFinite.empty())
     result.message = notFinite;
@@ -439,6 +452,24 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
              zero_rt_copy(rank.runtime, bytes.data(), view.data, bytes.size())))
     return failure();
   return unpack(bytes.data(), view.elements, parameter.storageType);
+}
+
+LogicalResult CompiledEngine::checkFrozen() {
+  for (const ParameterInfo &info : frozen) {
+    std::vector<double> values = getFrozenValues(info);
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      FailureOr<std::vector<Number>> read = getParameter(r, info);
+      if (failed(read))
+        return emitError(UnknownLoc::get(context)) << joinMessages();
+      std::vector<double> expected = info.take(values, r);
+      for (auto [i, number] : llvm::enumerate(*read))
+        if (number.value != expected[i])
+          return emitError(UnknownLoc::get(context))
+                 << "frozen @" << info.name << "[" << i << "] on rank " << r
+                 << " is " << number.value << ", expected " << expected[i];
+    }
+  }
+  return success();
 }
 
 FailureOr<std::vector<Number>>

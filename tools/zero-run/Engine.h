@@ -57,8 +57,18 @@ struct ParameterInfo {
   }
 };
 
-/// The parameters of the logical |module|, in order of declaration, on |mesh|.
-std::vector<ParameterInfo> readParameters(mlir::ModuleOp module, MeshOp mesh);
+/// The parameters of |module| that are trained, or those that are frozen, in
+/// order of declaration, on |mesh|. Gradients are those of the logical step.
+std::vector<ParameterInfo> readParameters(mlir::ModuleOp module, MeshOp mesh,
+                                          bool areFrozen = false);
+
+/// The frozen parameters that ranks of the |scheduled| module shard.
+std::vector<ParameterInfo> readFrozen(mlir::ModuleOp scheduled);
+
+/// The values that zero-run gives a frozen parameter. Each type has these
+/// numbers, and they differ from one element to the next and between
+/// parameters.
+std::vector<double> getFrozenValues(const ParameterInfo &frozen);
 
 /// A scalar argument of a step.
 struct InputInfo {

@@ -8,10 +8,14 @@
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/zero-run/Engine.h"
 
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/xxhash.h"
+
 using namespace mlir;
 using namespace zero;
 
-std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh) {
+std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh,
+                                                bool areFrozen) {
   Ranks ranks(mesh);
   llvm::StringMap<ValueType> arrivalTypes;
   module.walk([&](BackwardOp backward) {
@@ -22,7 +26,7 @@ std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh) {
   });
   std::vector<ParameterInfo> parameters;
   for (auto op : module.getOps<ParameterOp>()) {
-    if (op.getFrozen())
+    if (op.getFrozen() != areFrozen)
       continue;
     ParameterInfo info;
     info.name = op.getSymName().str();
@@ -54,6 +58,28 @@ std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh) {
     parameters.push_back(info);
   }
   return parameters;
+}
+
+std::vector<ParameterInfo> zero::readFrozen(ModuleOp scheduled) {
+  llvm::StringSet<> sharded;
+  for (auto bucket : scheduled.getOps<FrozenBucketOp>())
+    if (bucket.isSharded())
+      for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>())
+        sharded.insert(member.getValue());
+  std::vector<ParameterInfo> frozen =
+      readParameters(scheduled, *scheduled.getOps<MeshOp>().begin(),
+                     /*areFrozen=*/true);
+  llvm::erase_if(frozen, [&](const ParameterInfo &info) {
+    return !sharded.contains(info.name);
+  });
+  return frozen;
+}
+
+std::vector<double> zero::getFrozenValues(const ParameterInfo &info) {
+  std::vector<double> values(info.elements);
+  for (auto [i, value] : llvm::enumerate(values))
+    value = 1 + (i + llvm::xxh3_64bits(info.name)) % 127;
+  return values;
 }
 
 std::vector<InputInfo> zero::readInputs(StepOp step, MeshOp mesh) {

@@ -22,8 +22,9 @@ from zero_opt.torch._parameters import DTYPES, Slot
 
 
 @dataclasses.dataclass
-class Trained:
-    """A parameter that the step updates."""
+class Placed:
+    """A parameter with memory of the step: one that the step updates, or a frozen one of a
+    unit."""
 
     name: str
     parameter: torch.Tensor
@@ -36,6 +37,7 @@ class Trained:
     unit: int | None = None
     version: int = 0  # torch's count of writes to the parameter, as far as taken over
     unsharded: torch.Tensor | None = None  # of the step's memory, while the unit is
+    is_frozen: bool = False
 
     def is_in_place(self) -> bool:
         parameter = self.parameter
@@ -79,7 +81,7 @@ def _find_place(tensor: torch.Tensor) -> tuple[str, int]:
     return tensor.device.type, tensor.device.index or 0
 
 
-def put_back(entry: Trained) -> bool:
+def put_back(entry: Placed) -> bool:
     """Whether the parameter of a unit, which is sharded, has no values, as the optimizer
     left it. What only moved it is undone."""
     parameter, view = entry.parameter, entry.view
@@ -97,23 +99,30 @@ def put_back(entry: Trained) -> bool:
 
 
 class Aliases:
-    """All trained parameters of one optimizer."""
+    """All parameters of one optimizer that have memory of the step."""
 
     def __init__(
         self,
         step: Step,
         device: Device,
         offload: bool,
-        on_replaced: Callable[[Trained, torch.Tensor], None],
+        on_replaced: Callable[[Placed, torch.Tensor], None],
     ) -> None:
-        self.trained: list[Trained] = []
+        self.trained: list[Placed] = []
+        self.frozen: list[Placed] = []  # of units
         self.is_released = False
         self._step = step
         self._device = device
         self._offload = offload
         self._on_replaced = on_replaced
 
-    def add(self, name: str, parameter: torch.Tensor, slots: list[Slot]) -> Trained:
+    @property
+    def placed(self) -> list[Placed]:
+        return [*self.trained, *self.frozen]
+
+    def add(
+        self, name: str, parameter: torch.Tensor, slots: list[Slot], is_frozen: bool
+    ) -> None:
         """Binds |parameter|, which from now on uses the step's memory."""
         number = self._step.find_parameter(name)
         values = parameter.detach().contiguous()
@@ -123,21 +132,21 @@ class Aliases:
         unit = self._step.find_unit_of(number)
         view = self._make_view(number, values) if unit is None else _make_empty(values)
         parameter.data = view
-        entry = Trained(
+        entry = Placed(
             name, parameter, number, view, view.data_ptr(), slots, unit, parameter._version
         )
-        self.trained.append(entry)
+        entry.is_frozen = is_frozen
+        (self.frozen if is_frozen else self.trained).append(entry)
         _owners[id(parameter)] = weakref.ref(self)
-        return entry
 
     def _make_view(self, number: int, like: torch.Tensor) -> torch.Tensor:
         return self._device.view(self._step.get_memory(number), like)
 
     def write(
-        self, tensor: torch.Tensor, entry: Trained | None, values: torch.Tensor
+        self, tensor: torch.Tensor, entry: Placed | None, values: torch.Tensor
     ) -> None:
         """Gives a tensor of the model |values|, on all ranks. |entry| is that of a
-        parameter that the step updates."""
+        parameter with memory of the step."""
         if entry is None or entry.unit is None:
             with torch.no_grad():
                 tensor.copy_(values)
@@ -148,11 +157,11 @@ class Aliases:
         dtype = DTYPES[values.dtype]
         self._step.bind(number, dtype, values.numel(), values.data_ptr())
 
-    def take_over(self) -> list[Trained]:
+    def take_over(self) -> list[Placed]:
         """Between steps: what others have written becomes the state of the step. Returns
         the parameters that are other ones now."""
         replaced = []
-        for entry in self.trained:
+        for entry in self.placed:
             if entry.unit is not None:
                 self._check_unit(entry)
                 continue
@@ -174,7 +183,7 @@ class Aliases:
         )
         return replaced
 
-    def _check_unit(self, entry: Trained) -> None:
+    def _check_unit(self, entry: Placed) -> None:
         """A rank has a slice of the parameter, so others cannot change it."""
         what = None
         found = [slot.get() for slot in entry.slots]
@@ -192,7 +201,7 @@ class Aliases:
                 "it only; change parameters of units before the optimizer is created"
             )
 
-    def _has_own_values(self, entry: Trained) -> bool:
+    def _has_own_values(self, entry: Placed) -> bool:
         """Whether a parameter of a unit has the gathered values, or still none. A read of
         a GPU would wait for it."""
         if entry.unsharded is not None:
@@ -221,7 +230,7 @@ class Aliases:
         elements that this rank takes over."""
         return self._take_writes(self.trained)
 
-    def _take_writes(self, entries: list[Trained]) -> int:
+    def _take_writes(self, entries: list[Placed]) -> int:
         entries = [entry for entry in entries if entry.unit is None]
         if not entries:
             return 0
@@ -234,7 +243,7 @@ class Aliases:
     def check_in_place(self) -> None:
         """Within a step: parameters are read-only until the step is applied, but for those
         whose values are the state."""
-        for entry in self.trained:
+        for entry in self.placed:
             if entry.unit is not None:
                 self._check_unit(entry)
                 continue
@@ -253,7 +262,7 @@ class Aliases:
                 self._refuse(entry, "was written")
             entry.parameter.data = entry.view = view
 
-    def _refuse(self, entry: Trained, what: str) -> None:
+    def _refuse(self, entry: Placed, what: str) -> None:
         raise ZeroOptError(
             f"parameter '{entry.name}' {what} after a backward pass and before step(); "
             "do that after step() and before the next backward pass"
@@ -266,16 +275,17 @@ class Aliases:
             return
         self.is_released = True
         self._device.synchronize()  # the step may still write
-        for entry in self.trained:
+        for entry in self.placed:
             if _owners.pop(id(entry.parameter), None) is None:
                 continue
             if entry.unit is None and entry.is_in_place():
                 entry.parameter.data = entry.view.clone()
         self._device.synchronize()  # the memory may go
         self.trained.clear()
+        self.frozen.clear()
         self._step.release()
 
-    def _check_type(self, entry: Trained, parameter: torch.Tensor) -> None:
+    def _check_type(self, entry: Placed, parameter: torch.Tensor) -> None:
         for what, now, then in (
             ("dtype", parameter.dtype, entry.view.dtype),
             ("shape", tuple(parameter.shape), tuple(entry.view.shape)),
@@ -288,7 +298,7 @@ class Aliases:
                     "change"
                 )
 
-    def _replace(self, entry: Trained, parameter: torch.Tensor) -> None:
+    def _replace(self, entry: Placed, parameter: torch.Tensor) -> None:
         """A module has another parameter now, as after load_state_dict(assign=True)."""
         self._check_type(entry, parameter)
         for slot in entry.slots:
@@ -304,7 +314,7 @@ class Aliases:
         entry.version = parameter._version - 1
         _owners[id(parameter)] = weakref.ref(self)
 
-    def _move_back(self, entry: Trained) -> None:
+    def _move_back(self, entry: Placed) -> None:
         self._check_type(entry, entry.parameter)
         values = entry.parameter.detach()
         if entry.view.data_ptr() != entry.pointer:

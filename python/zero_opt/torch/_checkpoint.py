@@ -11,7 +11,7 @@ import torch
 
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _pieces
-from zero_opt.torch._aliases import Trained
+from zero_opt.torch._aliases import Placed
 from zero_opt.torch._description import UNKNOWN, Recipe
 from zero_opt.torch._ranks import Ranks
 from zero_opt.torch._state import State
@@ -68,7 +68,7 @@ def _list_saved(state_dict: Any) -> tuple[Mapping[Any, Any], Groups]:
 
 
 def match(
-    state_dict: Any, groups: Groups, trained: list[Trained]
+    state_dict: Any, groups: Groups, trained: list[Placed]
 ) -> tuple[dict[str, Saved], Groups]:
     """What |state_dict| has for each parameter, by name, and the new parameter groups."""
     state, saved_groups = _list_saved(state_dict)
@@ -137,7 +137,7 @@ def count_steps(products: dict[str, float], group: dict[str, Any], recipe: Recip
     return count
 
 
-def _assemble(pieces: list[Any], trained: Trained) -> torch.Tensor:
+def _assemble(pieces: list[Any], trained: Placed) -> torch.Tensor:
     """A whole tensor from the pieces of all ranks."""
     elements = trained.view.numel()
     parts = [_pieces.unprotect(part) for part in pieces]
@@ -147,7 +147,7 @@ def _assemble(pieces: list[Any], trained: Trained) -> torch.Tensor:
 
 
 def consolidate(
-    state: State, trained: list[Trained], groups: Groups, recipe: Recipe, ranks: Ranks
+    state: State, trained: list[Placed], groups: Groups, recipe: Recipe, ranks: Ranks
 ) -> dict[str, Any]:
     numbers = number_parameters(groups)
     owners = {id(p): group for group in groups for p in group["params"]}

@@ -24,7 +24,7 @@ from torch.autograd.function import BackwardCFunction
 from zero_opt import _abi
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch._aliases import Trained
+from zero_opt.torch._aliases import Placed
 from zero_opt.torch._device import Device
 from zero_opt.torch._receivers import make_receiver
 
@@ -51,7 +51,7 @@ class Delivery:
     parameters keep it alive."""
 
     def __init__(
-        self, step: Step, device: Device, before_pass: Callable[[bool], list[Trained]]
+        self, step: Step, device: Device, before_pass: Callable[[bool], list[Placed]]
     ) -> None:
         """|before_pass| is called before each pass, with whether it begins a step. It
         returns parameters that had no hook until now."""
@@ -75,7 +75,7 @@ class Delivery:
         self.on_end: Callable[[], None] = lambda: None
 
     def make_hook(
-        self, entry: Trained, check: Callable[[], None] | None = None
+        self, entry: Placed, check: Callable[[], None] | None = None
     ) -> Callable[[torch.Tensor], None]:
         """The hook of a parameter, with all that a call does not have to make anew. |check|
         says whether a gradient may arrive."""
@@ -133,7 +133,7 @@ class Delivery:
         """A pass in which torch runs no backward pass."""
         self._begin(is_backward=False)
 
-    def deliver_late(self, entry: Trained) -> None:
+    def deliver_late(self, entry: Placed) -> None:
         """Takes a gradient that no hook has taken into the open pass."""
         if entry.parameter.grad is not None:
             self._has_ended = False

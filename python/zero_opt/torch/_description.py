@@ -12,7 +12,7 @@ import torch
 from zero_opt import compiler
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import check_free
-from zero_opt.torch._parameters import DTYPES, ListedGroup, check_parameter
+from zero_opt.torch._parameters import DTYPES, ListedGroup, Named, check_parameter
 from zero_opt.torch._units import KeepAfterForward, Unit
 
 # Options of torch's optimizers that change what a step computes, and that no recipe has.
@@ -24,8 +24,9 @@ HARMLESS = ("capturable", "differentiable", "foreach", "fused")
 # Whether state is on the host; "parameters": slices of units, too.
 Offload: TypeAlias = bool | str
 
-# The number of its parameter group, its name, and the parameter.
-Listed: TypeAlias = tuple[int, str, torch.Tensor]
+# The number of its parameter group, or None for a frozen one of a unit; its name; and the
+# parameter.
+Listed: TypeAlias = tuple[int | None, str, torch.Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +157,7 @@ def check_arguments(
 
 def list_trained(groups: list[ListedGroup]) -> list[Listed]:
     """The parameters that require a gradient."""
-    trained = [
+    trained: list[Listed] = [
         (number, name, parameter)
         for number, group in enumerate(groups)
         for name, parameter in group.params
@@ -170,9 +171,27 @@ def list_trained(groups: list[ListedGroup]) -> list[Listed]:
     return trained
 
 
+def list_with_frozen(
+    trained: list[Listed], frozen: list[Named], units: list[Unit]
+) -> list[Listed]:
+    """All parameters that the step knows. The compiler has the units in the order of their
+    first parameters, which must be that of the model: neighbours share no memory."""
+    if not frozen:
+        return trained
+    names = {name for _, name, _ in trained}
+    listed = list(trained)
+    for name, parameter in frozen:
+        while name in names:
+            name += ".frozen"
+        names.add(name)
+        listed.append((None, name, parameter))
+    place = {key: number for number, unit in enumerate(units) for key in unit.parameters}
+    return sorted(listed, key=lambda entry: place.get(id(entry[2]), len(units)))
+
+
 def describe_step(
     recipe: Recipe,
-    trained: list[Listed],
+    listed: list[Listed],
     units: list[Unit],
     has_max_norm: bool,
     loss_scale: LossScale,
@@ -200,14 +219,15 @@ def describe_step(
                 name,
                 tuple(parameter.shape),
                 DTYPES[parameter.dtype],
-                f"group{number}",
+                None if number is None else f"group{number}",
                 unit_names.get(id(parameter)),
             )
-            for number, name, parameter in trained
+            for number, name, parameter in listed
         ),
         groups={
             f"group{number}": {hyper: f"group{number}.{hyper}" for hyper in recipe.hyper}
-            for number, _, _ in trained
+            for number, _, _ in listed
+            if number is not None
         },
         recipe=text,
         ranks=ranks,

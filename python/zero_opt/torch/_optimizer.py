@@ -17,9 +17,10 @@ from zero_opt import _abi
 from zero_opt._step import Outcome
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _ranks
-from zero_opt.torch._aliases import Aliases, Trained
+from zero_opt.torch._aliases import Aliases, Placed
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._description import (
+    Listed,
     LossScale,
     Offload,
     check_arguments,
@@ -27,6 +28,7 @@ from zero_opt.torch._description import (
     check_unknown,
     describe_step,
     list_trained,
+    list_with_frozen,
 )
 from zero_opt.torch._device import find_device
 from zero_opt.torch._files import FileCheckpoints, refuse_within_step
@@ -115,11 +117,22 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             named for g in groups for named in g.params if not named[1].requires_grad
         ]
         named = list_trained(groups)
+        self._device = find_device((n, values.find_device(p)) for _, n, p in named)
+        self._trained_groups = sorted({n for n, _, _ in named if n is not None})
         found: list[Unit] = []
         if units is not None and model is not None:
-            found = find_units(units, model, (parameter for _, _, parameter in named))
-        self._device = find_device((n, values.find_device(p)) for _, n, p in named)
-        self._trained_groups = sorted({number for number, _, _ in named})
+            place = values.find_device(named[0][2])
+            found, frozen = find_units(
+                units,
+                model,
+                [parameter for _, _, parameter in named],
+                lambda parameter: values.find_device(parameter) == place,
+            )
+            if ranks.size == 1 and not offload:
+                frozen = []  # a rank that is alone keeps them whole
+            named = list_with_frozen(named, frozen, found)
+            known = {id(parameter) for _, parameter in self._frozen}
+            self._frozen += [named for named in frozen if id(named[1]) not in known]
         description = describe_step(
             self.recipe,
             named,
@@ -156,7 +169,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
 
     def _place(
         self,
-        named: list[tuple[int, str, torch.Tensor]],
+        named: list[Listed],
         model: nn.Module | None,
         units: list[Unit],
         values: Values,
@@ -164,16 +177,20 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
     ) -> None:
         """Moves the parameters to the step's memory, with rank 0's values. Buffers get
         them, too, as with DistributedDataParallel."""
-        trained = [parameter for _, _, parameter in named]
-        values.share(trained, [p for _, p in self._frozen], model, self._ranks)
+        values.share(
+            [parameter for _, _, parameter in named],
+            [parameter for _, parameter in self._frozen],
+            model,
+            self._ranks,
+        )
         self._device.synchronize()
         own = weakref.ref(self)
 
-        def before_pass(is_first: bool) -> list[Trained]:
+        def before_pass(is_first: bool) -> list[Placed]:
             optimizer = own()
             return [] if optimizer is None else optimizer._prepare_pass(is_first)
 
-        def on_replaced(entry: Trained, parameter: torch.Tensor) -> None:
+        def on_replaced(entry: Placed, parameter: torch.Tensor) -> None:
             if (optimizer := own()) is not None:
                 optimizer._replace(entry, parameter)
 
@@ -183,13 +200,14 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         places: dict[int, list[Slot]] = {}
         for slot in list_slots(model) if model is not None else []:
             places.setdefault(id(slot.get()), []).append(slot)
-        for _, name, parameter in named:
+        for number, name, parameter in named:
             values.fill(parameter)
-            self._aliases.add(name, parameter, places.get(id(parameter), []))
+            slots = places.get(id(parameter), [])
+            self._aliases.add(name, parameter, slots, is_frozen=number is None)
         self._sharding = Sharding(self._step, self._device, self._delivery)
         self._model = None if model is None else weakref.ref(model)
         for unit in units:
-            self._sharding.add(unit, self._aliases.trained)
+            self._sharding.add(unit, self._aliases.placed)
         for entry in self._aliases.trained:
             self._add_hook(entry, entry.parameter)
         self._state = State(self._step, self._aliases.trained, self.recipe)
@@ -199,12 +217,12 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         # When a program ends, the parameters go with it.
         self._finalizer.atexit = False
 
-    def _add_hook(self, entry: Trained, parameter: torch.Tensor) -> None:
+    def _add_hook(self, entry: Placed, parameter: torch.Tensor) -> None:
         register: Any = parameter.register_post_accumulate_grad_hook
         check = self._sharding.make_check(entry)
         self._handles[entry.number] = register(self._delivery.make_hook(entry, check))
 
-    def _replace(self, entry: Trained, parameter: torch.Tensor) -> None:
+    def _replace(self, entry: Placed, parameter: torch.Tensor) -> None:
         for group in self.param_groups:
             group["params"] = [
                 parameter if p is entry.parameter else p for p in group["params"]
@@ -212,7 +230,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._handles[entry.number].remove()
         self._add_hook(entry, parameter)
 
-    def _prepare_pass(self, is_first: bool) -> list[Trained]:
+    def _prepare_pass(self, is_first: bool) -> list[Placed]:
         """Returns the parameters that were replaced."""
         if not is_first:
             self._aliases.check_in_place()

@@ -16,7 +16,7 @@ import torch
 
 from zero_opt import _abi
 from zero_opt._step import Step
-from zero_opt.torch._aliases import Trained
+from zero_opt.torch._aliases import Placed
 from zero_opt.torch._device import Device
 from zero_opt.torch._parameters import DTYPES
 
@@ -27,7 +27,7 @@ BATCH_BYTES = 25 << 20
 
 
 class Receiver(Protocol):
-    def make_take(self, entry: Trained) -> Take:
+    def make_take(self, entry: Placed) -> Take:
         """A function that takes a contiguous gradient of a parameter."""
 
     def flush(self) -> None:
@@ -40,7 +40,7 @@ class Receiver(Protocol):
         """The gradients since the last step are not needed."""
 
 
-def _describe(entry: Trained) -> _abi.Tensor:
+def _describe(entry: Placed) -> _abi.Tensor:
     """A gradient of a parameter, without its memory."""
     return _abi.new(
         _abi.Tensor,
@@ -58,7 +58,7 @@ class AtOnce:
         self._held: list[tuple[int, torch.Tensor]] = []
         self._release = ctypes.c_uint64()
 
-    def make_take(self, entry: Trained) -> Take:
+    def make_take(self, entry: Placed) -> Take:
         # All that a call does not have to make anew.
         tensor = _describe(entry)
         number = entry.number
@@ -102,7 +102,7 @@ class InBatches:
         self._gradients: list[torch.Tensor] = []
         self._bytes = 0
 
-    def make_take(self, entry: Trained) -> Take:
+    def make_take(self, entry: Placed) -> Take:
         number = entry.number
         # A pass delivers each parameter once, so a batch has it once.
         tensor = _describe(entry)

@@ -31,7 +31,7 @@ from torch.utils.hooks import RemovableHandle
 
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch._aliases import Trained, put_back
+from zero_opt.torch._aliases import Placed, put_back
 from zero_opt.torch._arguments import Arguments
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._device import Device
@@ -43,7 +43,7 @@ def _runs_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-def _move_versions(entries: list[Trained], by: int) -> None:
+def _move_versions(entries: list[Placed], by: int) -> None:
     """What autograd has saved of a parameter is right at one version only."""
     parameters = [entry.parameter for entry in entries]
     versions = [parameter._version + by for parameter in parameters]
@@ -60,7 +60,7 @@ def _move_versions(entries: list[Trained], by: int) -> None:
 class ShardedUnit:
     """A unit of the step on this rank."""
 
-    def __init__(self, unit: Unit, number: int, entries: list[Trained]) -> None:
+    def __init__(self, unit: Unit, number: int, entries: list[Placed]) -> None:
         self.name = unit.name
         self.number = number
         self.entries = entries
@@ -170,7 +170,7 @@ class Sharding:
         # Whether the model's state_dict() is called to be completed.
         self._is_collecting = False
 
-    def add(self, unit: Unit, entries: list[Trained]) -> None:
+    def add(self, unit: Unit, entries: list[Placed]) -> None:
         """|entries| are those of the step."""
         sharded = [
             entry
@@ -329,7 +329,7 @@ class Sharding:
             if unit.is_unsharded:
                 self._reshard(unit)
 
-    def make_check(self, entry: Trained) -> Callable[[], None] | None:
+    def make_check(self, entry: Placed) -> Callable[[], None] | None:
         """What refuses a gradient of |entry| that arrives at another time."""
         if entry.number not in self._unit_of:
             return None

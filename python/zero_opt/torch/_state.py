@@ -20,7 +20,7 @@ import torch
 from zero_opt._step import StateEntry, Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _pieces
-from zero_opt.torch._aliases import Trained
+from zero_opt.torch._aliases import Placed
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._parameters import DTYPES
 
@@ -34,7 +34,7 @@ def _write(step: Step, entry: StateEntry, values: torch.Tensor) -> None:
     step.write_state(entry, values.data_ptr(), values.numel() * values.element_size())
 
 
-def _find_symbol(trained: list[Trained]) -> str:
+def _find_symbol(trained: list[Placed]) -> str:
     """The name that the compiler gives to the loss scale, which is no parameter's."""
     names = {parameter.name for parameter in trained}
     symbol = "loss_scale"
@@ -47,7 +47,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
     """The state by parameter, as torch.optim.Optimizer.state. It is read from the step when
     it is asked for."""
 
-    def __init__(self, step: Step, trained: list[Trained], recipe: Recipe) -> None:
+    def __init__(self, step: Step, trained: list[Placed], recipe: Recipe) -> None:
         self._step = step
         self._trained = trained
         self._recipe = recipe
@@ -86,7 +86,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
                 return self.read(trained)
         raise KeyError(parameter)
 
-    def read(self, trained: Trained) -> dict[str, Any]:
+    def read(self, trained: Placed) -> dict[str, Any]:
         elements = trained.view.numel()
         found: dict[str, Any] = {}
         for role, entries in self._entries[trained.number].items():
@@ -142,7 +142,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
             _write(self._step, entry, values)
 
     def _collect(
-        self, trained: Trained, saved: dict[str, Any]
+        self, trained: Placed, saved: dict[str, Any]
     ) -> Iterator[tuple[StateEntry, torch.Tensor]]:
         elements = trained.view.numel()
         roles = {*self._entries[trained.number]} - {PARAMETER}
@@ -178,7 +178,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
                     )
                 yield entry, values
 
-    def restore_master(self, trained: Trained, saved: dict[str, Any]) -> None:
+    def restore_master(self, trained: Placed, saved: dict[str, Any]) -> None:
         """Writes the master weights of |saved|, if the parameter of a unit is these,
         rounded."""
         entries = self._entries[trained.number].get(MASTER, [])
@@ -190,7 +190,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
             if values is not None:
                 _write(self._step, entry, values)
 
-    def _has_rounded(self, trained: Trained, master: Any) -> bool:
+    def _has_rounded(self, trained: Placed, master: Any) -> bool:
         """Whether the parameter of a unit is |master|, rounded. No step compares them."""
         found = _pieces.unprotect(master)
         for entry in self._entries[trained.number][PARAMETER]:
@@ -219,7 +219,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
                 yield entry, torch.tensor([value], dtype=torch.float64)
 
     def _collect_counters(
-        self, trained: Trained, saved: dict[str, Any], group: dict[str, Any]
+        self, trained: Placed, saved: dict[str, Any], group: dict[str, Any]
     ) -> Iterator[tuple[StateEntry, torch.Tensor]]:
         for name, entry in self._counters.get(trained.number, {}).items():
             if name in saved:

@@ -62,7 +62,7 @@ class StateDicts(torch.optim.Optimizer):
     @property
     def is_sharded(self) -> bool:
         """Whether this rank has a slice of some parameters, and not the whole."""
-        return any(entry.unit is not None for entry in self._aliases.trained)
+        return any(entry.unit is not None for entry in self._aliases.placed)
 
     def consolidate_model(self) -> dict[str, torch.Tensor]:
         """The state_dict() of the model with the parameters of units whole, in the memory
@@ -93,11 +93,11 @@ class StateDicts(torch.optim.Optimizer):
                 wanted.setdefault(id(tensor), (tensor, []))[1].append(name)
         source = Source(weights, self._ranks)
         source.find(wanted.values())
-        entries = {id(entry.parameter): entry for entry in self._aliases.trained}
+        entries = {id(entry.parameter): entry for entry in self._aliases.placed}
         for key, (tensor, names) in wanted.items():
             values = source.read((tensor, names), tensor.device)
             entry = entries.get(key)
-            if entry is None or entry.unit is None:
+            if entry is None or entry.unit is None or entry.is_frozen:
                 self._aliases.write(tensor, entry, values)
                 continue
             # Master weights stay if they are the new parameter, rounded.

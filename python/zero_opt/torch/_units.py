@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 
 from zero_opt.errors import ZeroOptError
+from zero_opt.torch._parameters import DTYPES, Named
 
 Units: TypeAlias = "Iterable[type[nn.Module] | nn.Module] | None"
 
@@ -21,7 +22,7 @@ _EXAMPLE = "such as zo.AdamW(model, zero=3, units=[TransformerBlock])"
 
 @dataclasses.dataclass
 class Unit:
-    """A module whose trained parameters are gathered and released together."""
+    """A module whose parameters are gathered and released together."""
 
     name: str
     module: nn.Module
@@ -76,13 +77,38 @@ def _match(units: Any, model: nn.Module) -> set[int]:
     return found
 
 
-def find_units(units: Any, model: nn.Module, trained: Iterable[torch.Tensor]) -> list[Unit]:
-    """The units of |model|. A parameter belongs to the innermost unit around it. These are
-    of no unit: a parameter that is tied, so that two units have it or one and the rest; and
-    a parameter of a unit that has other units in it, since there is memory for two units
-    only."""
+def _list_frozen(
+    model: nn.Module, is_here: Callable[[torch.Tensor], bool]
+) -> dict[int, Named]:
+    """By id: the frozen parameters of |model| that units can have, which are dense tensors
+    of torch's own."""
+    return {
+        id(parameter): (name, parameter)
+        for name, parameter in model.named_parameters()
+        if not parameter.requires_grad
+        and type(parameter) is nn.Parameter
+        and type(parameter.data) is torch.Tensor
+        and parameter.layout == torch.strided
+        and parameter.dtype in DTYPES
+        and is_here(parameter)
+    }
+
+
+def find_units(
+    units: Any,
+    model: nn.Module,
+    trained: Iterable[torch.Tensor],
+    is_here: Callable[[torch.Tensor], bool],
+) -> tuple[list[Unit], list[Named]]:
+    """The units of |model|, in its order, and the frozen parameters that they have besides
+    those of |trained|: only parameters of which |is_here| is true. A parameter belongs to
+    the innermost unit around it. These are of no unit: a parameter that is tied, so that
+    two units have it or one and the rest; and a parameter of a unit that has other units in
+    it, since there is memory for two units only."""
     matched = _match(units, model)
-    trained_ids = {id(parameter): parameter for parameter in trained}
+    frozen = _list_frozen(model, is_here)
+    wanted = {id(parameter): parameter for parameter in trained}
+    wanted |= {key: parameter for key, (_, parameter) in frozen.items()}
     found: dict[int, Unit] = {}
     owners: dict[int, set[int | None]] = {}
 
@@ -100,14 +126,15 @@ def find_units(units: Any, model: nn.Module, trained: Iterable[torch.Tensor]) ->
                 visit(child, f"{name}.{key}" if name else key, unit)
 
     visit(model, "", None)
-    for key, parameter in trained_ids.items():
+    for key, parameter in wanted.items():
         (owner, *others) = owners.get(key, {None})
         if owner is not None and not others:
             found[owner].parameters[key] = parameter
     result = [u for u in found.values() if u.parameters and not u.has_inner()]
     if not result:
         raise ZeroOptError(
-            "no unit has a trained parameter of its own, so stage 3 has nothing to shard; "
-            "list the classes of layers that are trained, or give zero=2"
+            "no unit has a parameter of its own, so stage 3 has nothing to shard; list the "
+            "classes of layers that have some, or give zero=2"
         )
-    return result
+    members = {key for unit in result for key in unit.parameters}
+    return result, [named for key, named in frozen.items() if key in members]

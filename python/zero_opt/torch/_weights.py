@@ -172,15 +172,16 @@ class Values:
 
     def share(
         self,
-        trained: list[torch.Tensor],
+        placed: list[torch.Tensor],
         frozen: list[torch.Tensor],
         model: nn.Module | None,
         ranks: Ranks,
     ) -> None:
-        """Rank 0's values for all ranks, but for empty parameters among |trained|: `fill`
-        is for one after the other."""
-        ranks.broadcast_tensors(p for p in trained if not self.has(p))
-        known = {id(parameter) for parameter in trained}
+        """Rank 0's values for all ranks, but for empty parameters among |placed|: `fill` is
+        for one after the other. |frozen| may have parameters of |placed|."""
+        ranks.broadcast_tensors(p for p in placed if not self.has(p))
+        known = {id(parameter) for parameter in placed}
+        frozen = [parameter for parameter in frozen if id(parameter) not in known]
         # A list of parameters need not have all of the model.
         others = [] if model is None else [p for p in model.parameters() if self.has(p)]
         for parameter in [*frozen, *others]:

@@ -178,6 +178,19 @@ typedef struct zero_rt_bucket_unit_row {
   int64_t unsharded_buffer;
 } zero_rt_bucket_unit_row;
 
+/// A frozen parameter of a unit. No gradient of it arrives, so it is in no
+/// bucket. Its number is that of its row behind the other parameters.
+typedef struct zero_rt_frozen_row {
+  int64_t name;
+  int64_t dtype;
+  int64_t elements; // the number that each rank reads
+  int64_t unit;
+  int64_t parameter_buffer; // a slice; no handler writes it
+  int64_t
+      unsharded_buffer; // where the caller reads while the unit is unsharded
+  int64_t offset;       // of the first element in both buffers
+} zero_rt_frozen_row;
+
 /// The order in which the buckets of a backward pass are closed: entries
 /// [first, first + count). A bucket is closed by its handler when all its
 /// gradients have arrived and the earlier buckets are closed. In a library with
@@ -342,6 +355,9 @@ struct zero_rt_library {
   int64_t num_units;
   const zero_rt_unit_row *units;
   const zero_rt_bucket_unit_row *bucket_units;
+  /// Since version 16.
+  int64_t num_frozen;
+  const zero_rt_frozen_row *frozen;
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

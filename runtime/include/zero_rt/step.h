@@ -66,13 +66,15 @@ typedef struct zero_rt_library_info {
   /// Since version 16. Executables for other devices than the CPU; 0 for a
   /// library of version 15.
   int32_t num_executables;
-  int32_t reserved;
+  /// Since version 16. Frozen parameters, which ranks shard with their units at
+  /// stage 3. Their numbers begin at num_parameters.
+  int32_t num_frozen;
 } zero_rt_library_info;
 
 typedef struct zero_rt_parameter_info {
   uint32_t struct_size;
   int32_t dtype;          // zero_rt_dtype
-  int32_t gradient_dtype; // of an arriving gradient
+  int32_t gradient_dtype; // of an arriving gradient; -1: frozen, none arrives
   int32_t optional;       // 1: a gradient may be missing, and counts as zeros
   const char *name;
   int64_t elements; // the number that a rank holds
@@ -156,8 +158,10 @@ zero_rt_status zero_rt_step_create(zero_rt_runtime *runtime,
 /// that this rank sent, at most for the timeout.
 zero_rt_status zero_rt_step_destroy(zero_rt_step *step);
 
-/// The number of the parameter called |name|. The message of an error suggests
-/// the nearest name.
+/// The number of the parameter called |name|. Frozen parameters of units have
+/// numbers at stage 3: bind_parameter, parameter, parameter_wait and unit_of
+/// take them, and all other functions return invalid_argument. The message of
+/// an error suggests the nearest name.
 zero_rt_status zero_rt_step_find_parameter(zero_rt_step *step, const char *name,
                                            int32_t *out_parameter);
 /// Sets this rank's part of a parameter, and the master weights that this rank

@@ -33,14 +33,6 @@ zero.unit @v [@w]
 
 // -----
 
-// unit_c2
-// expected-note@+1 {{leave it out of the step, or do not declare it 'frozen'}}
-zero.parameter @w : 8xf32 frozen
-// expected-error@+1 {{frozen}}
-zero.unit @u [@w]
-
-// -----
-
 // bucket_c6
 zero.parameter @w : 8xf32
 zero.unit @layer0 [@w]

@@ -161,7 +161,7 @@ zrt.program @p on @m inputs [] results [] [] {
   ^bb0(%a: bf16):
     zrt.yield %a : bf16
   }
-  // expected-error@+1 {{buffer @whole is for parameters that are sharded, and buffer p is not}}
+  // expected-error@+1 {{buffer @whole is for parameters that are sharded, and buffer @p is not}}
   zrt.bucket_table @b0 into @g store @store add @store parameters @p unsharded @whole
 }
 
