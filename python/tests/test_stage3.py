@@ -55,6 +55,16 @@ def test_units_that_are_kept(workers: Workers, keep: bool | str) -> None:
     check_equal(workers, Training(keep=keep, checkpointing="not re-entrant"))
 
 
+@pytest.mark.parametrize("layer", [0, 2])
+def test_a_layer_that_is_frozen(workers: Workers, layer: int) -> None:
+    """Units without a trained parameter. Nothing before the first one is trained but the
+    embedding."""
+    check_equal(workers, Training(frozen_layer=layer, accumulation=2))
+    check_equal(workers, Training(torch.bfloat16, frozen_layer=layer, offload="parameters"))
+    check_equal(workers, Training(frozen_layer=layer, keep="last", evaluates=True))
+    check_equal(workers, Training(frozen_layer=layer, checkpointing="re-entrant"))
+
+
 @pytest.mark.parametrize("checkpointing", ["re-entrant", "not re-entrant"])
 def test_checkpointing(workers: Workers, checkpointing: str) -> None:
     """The forward pass of a unit runs again within the backward pass."""

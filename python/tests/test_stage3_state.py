@@ -36,11 +36,14 @@ def start(dtype: torch.dtype, zero: int, seed: int = 0) -> tuple[Deep, zo.AdamW]
     for layer, other in zip(model.layers, first.layers, strict=True):
         with torch.no_grad():
             layer.frozen.copy_(other.frozen)
+            layer.base.weight.copy_(other.base.weight)
     return model, make_optimizer(model, zero, max_norm=0.5)
 
 
 def train_more(dtype: torch.dtype, model: Deep, optimizer: zo.AdamW, steps: range) -> Any:
-    return run_steps(model, optimizer, Training(dtype), steps)
+    losses, norms = run_steps(model, optimizer, Training(dtype), steps)
+    # The order of the squares in f64 depends on the stage.
+    return losses, torch.tensor(norms, dtype=torch.float32)
 
 
 def save_all(dtype: torch.dtype, zero: int, folder: str) -> Any:

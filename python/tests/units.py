@@ -16,19 +16,21 @@ import zero_opt.torch as zo
 
 
 class Layer(nn.Module):
-    """A block with a frozen part, a part that no step uses, and one that some steps use."""
+    """A block with frozen parts, of which a backward pass reads the matrix, a part that no
+    step uses, and one that some steps use."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.block = Block(width)
         self.frozen = nn.Parameter(torch.randn(width), requires_grad=False)
+        self.base = nn.Linear(width, width, bias=False).requires_grad_(False)
         self.unused = nn.Parameter(torch.randn(3))
         self.scale = nn.Parameter(torch.tensor(0.5))
         self.adapter = nn.Linear(width, width)
         self.uses_adapter = False
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        x = self.block(x) + self.frozen
+        x = self.base(self.block(x)) + self.frozen
         if self.uses_adapter:
             x = x + self.adapter(x)
         return {"hidden": x * self.scale}
@@ -77,6 +79,8 @@ class Training:
     # Whether rank 0 alone uses the adapters.
     is_uneven: bool = False
     loss_scale: str | None = None
+    # A layer without trained parameters.
+    frozen_layer: int | None = None
     width: int = 16
     device: str = "cpu"
 
@@ -91,6 +95,8 @@ class Result:
 def make_deep(training: Training, seed: int = 0) -> Deep:
     torch.manual_seed(seed + get_rank())
     model = Deep(training.checkpointing, training.width)
+    if training.frozen_layer is not None:
+        model.layers[training.frozen_layer].requires_grad_(False)
     return model.to(training.device, training.dtype)
 
 
