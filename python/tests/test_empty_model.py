@@ -25,10 +25,11 @@ class Layer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(6, 6)
+        self.base = nn.Linear(6, 6, bias=False).requires_grad_(False)
         self.register_buffer("scale", torch.full((), 0.5), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(self.linear(x)) * self.scale
+        return torch.tanh(self.linear(x) + self.base(x)) * self.scale
 
 
 class Model(nn.Module):
@@ -396,19 +397,20 @@ def test_refused(
 @pytest.mark.parametrize(
     "weights, message",
     [
-        (fail_to_read, "weights cannot be read: KeyError: 'norm.weight'"),
+        (fail_to_read, "weights cannot be read: KeyError: 'layers.0.base.weight'"),
         (
             read_integers,
-            "'norm.weight' has the values of torch.int8, expected float32, bfloat16, "
-            "float16 or float64; convert the model first",
+            "'layers.0.base.weight' has the values of torch.int8, expected float32, "
+            "bfloat16, float16 or float64; convert the model first",
         ),
         (
             read_another_shape,
-            "weights('norm.weight') is torch.Size([2]), expected a tensor of shape (6,)",
+            "weights('layers.0.base.weight') is torch.Size([2]), expected a tensor of "
+            "shape (6, 6)",
         ),
         (
             read_no_tensor,
-            "weights('norm.weight') is int, expected a tensor of shape (6,)",
+            "weights('layers.0.base.weight') is int, expected a tensor of shape (6, 6)",
         ),
     ],
 )

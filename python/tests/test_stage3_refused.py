@@ -132,6 +132,16 @@ def fill_data(model: Stack, optimizer: zo.SGD) -> None:
     optimizer.save_checkpoint("nowhere")
 
 
+def fill_frozen(model: Stack, optimizer: zo.SGD) -> None:
+    model.layers[3].bias.fill_(1)
+    compute_loss(model, 0, False).backward()
+
+
+def train_frozen(model: Stack, optimizer: zo.SGD) -> None:
+    model.layers[3].bias.requires_grad_()
+    compute_loss(model, 0, False).backward()
+
+
 def write_within(model: Stack, optimizer: zo.SGD) -> None:
     def clamp(layer: nn.Module, *_: Any) -> None:
         with torch.no_grad():
@@ -197,6 +207,7 @@ def consolidate_within_a_step(model: Stack, optimizer: zo.SGD) -> None:
 def attempt(action: Callable[[Stack, zo.SGD], None]) -> str:
     torch.manual_seed(3)
     model = Stack()
+    model.layers[3].bias.requires_grad_(False)
     optimizer = zo.SGD(model, lr=0.1, zero=3, units=[Layer])
     try:
         action(model, optimizer)
@@ -226,6 +237,8 @@ SLICE = "and each rank has a slice of it only; change parameters of units before
         (fill, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (fill_and_tell, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (fill_data, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
+        (fill_frozen, f"parameter 'layers.3.bias' of a unit was written, {SLICE}"),
+        (train_frozen, "parameter 'layers.3.bias' required no gradient when the optimi"),
         (write_within, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (use_elsewhere, "the gradient of parameter 'layers.1.weight' arrives while its "),
         (use_what_is_no_output, STALE),

@@ -118,6 +118,10 @@ private:
   bool upload(const std::vector<char> &data, int64_t dtype, int64_t elements,
               zero_rt_tensor &tensor);
   bool release();
+  /// Frozen ones of units, too.
+  int64_t numParameters() const {
+    return library.tables->num_parameters + library.tables->num_frozen;
+  }
   int32_t unitOf(int64_t parameter);
   /// Unshards a unit, and reads its parameters while |next| (-1: none) is
   /// gathered ahead.
@@ -178,11 +182,13 @@ bool Rank::release() {
 
 /// All ranks begin with the same parameters.
 bool Rank::bind() {
-  for (int64_t p = 0; p < library.tables->num_parameters; ++p) {
-    const zero_rt_parameter_row &row = library.tables->parameters[p];
+  for (int64_t p = 0; p < numParameters(); ++p) {
+    zero_rt_parameter_info info = {};
+    info.struct_size = sizeof(info);
     zero_rt_tensor tensor;
-    if (!upload(draw(row.dtype, row.elements, uint64_t(p)), row.dtype,
-                row.elements, tensor) ||
+    if (!check(zero_rt_library_parameter(library.tables, int32_t(p), &info)) ||
+        !upload(draw(info.dtype, info.elements, uint64_t(p)), info.dtype,
+                info.elements, tensor) ||
         !check(zero_rt_step_bind_parameter(step, int32_t(p), &tensor)))
       return false;
   }
@@ -199,7 +205,7 @@ bool Rank::unshard(int32_t unit, int32_t next, const std::string &when) {
   if (!check(zero_rt_step_unshard(step, unit, nullptr)) ||
       (next >= 0 && !check(zero_rt_step_prefetch(step, next))))
     return false;
-  for (int64_t p = 0; p < library.tables->num_parameters; ++p) {
+  for (int64_t p = 0; p < numParameters(); ++p) {
     if (unitOf(p) != unit)
       continue;
     zero_rt_tensor view = {};

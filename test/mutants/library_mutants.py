@@ -38,6 +38,8 @@ STEPS = [
     (f"sgd --ranks 3 --parameters 2 {SCALE} {SCHEDULE} {TINY}", "--stage=2"),
     (f"adam --ranks 2 --parameters 2 --dtype f16 --gradient f16 --accumulator f16 {TINY}",
      "--stage=0 --offload=optimizer"),
+    (f"sgd --ranks 2 --parameters 5 --units 2 --frozen 2 {TINY}",
+     "--stage=3 --offload=parameters"),
 ]  # fmt: skip
 
 

@@ -140,7 +140,7 @@ make_folder() {
   done
   # Units, of which two have memory at once. The last parameter is of no unit.
   for ranks in 2 4; do
-    make_step --ranks="$ranks" --units=3 --dtype=bf16 --gradient=bf16 --accumulator=f32 \
+    make_step --ranks="$ranks" --units=3 --frozen=1 --dtype=bf16 --gradient=bf16 --accumulator=f32 \
       --optimizer examples/optimizers/adamw.mlir
     compile "ranks${ranks}_stage3" "$folder/step.mlir" --stage=3
     compile "ranks${ranks}_stage3_offload" "$folder/step.mlir" --stage=3 \

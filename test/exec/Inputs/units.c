@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Two ranks train a step with three units and a parameter of no unit:
- * units PATH SCENARIO. All elements of gradients of rank r are r + 1, and the
- * step takes their mean, so each step subtracts 1.5.
+ * Two ranks train a step with three units, a parameter of no unit, and a frozen
+ * one of unit 1: units PATH SCENARIO. All elements of gradients of rank r are r
+ * + 1, and the step takes their mean, so each step subtracts 1.5.
  */
 #include "zero_rt/step.h"
 
@@ -194,6 +194,61 @@ static void readLate(zero_rt_step *step, int rank) {
   train(step, rank);
 }
 
+/* A frozen parameter has a number behind those of the others and a view while
+ * its unit is unsharded, and no gradient. */
+static void frozen(zero_rt_step *step, int rank) {
+  enum { kBase = 5 };
+  int32_t base = -1, unit = -1, other = -1;
+  int64_t changed = 0;
+  double rate = 1;
+  float values[kBase];
+  zero_rt_tensor view = {.struct_size = sizeof(view)};
+  zero_rt_tensor tensor = tensorOf(values);
+  for (int e = 0; e < kBase; ++e)
+    values[e] = 0.25f * e;
+  zero_rt_library_info info = {.struct_size = sizeof(info)};
+  zero_rt_parameter_info parameter = {.struct_size = sizeof(parameter)};
+  CHECK(zero_rt_library_describe(library, &info));
+  CHECK(zero_rt_library_parameter(library, info.num_parameters, &parameter));
+  CHECK(zero_rt_step_find_parameter(step, "base", &base));
+  CHECK(zero_rt_step_unit_of(step, base, &unit));
+  if (rank == 0)
+    printf("%d frozen: %d of %lld elements is '%s' of unit %d, gradients %d\n",
+           info.num_frozen, base, (long long)parameter.elements, parameter.name,
+           unit, parameter.gradient_dtype);
+  REPORT(zero_rt_library_parameter(library, base + 1, &parameter));
+  REPORT(zero_rt_step_find_parameter(step, "bass", &other));
+  REPORT(zero_rt_step_parameter(step, base, &view));
+  REPORT(zero_rt_step_bind_parameter(step, base, &tensor));
+  tensor.elements = kBase;
+  CHECK(zero_rt_step_bind_parameter(step, base, &tensor));
+  REPORT(zero_rt_step_parameters_changed(step, &base, 1, NULL, &changed));
+  REPORT(zero_rt_step_parameter_wait(step, base, NULL));
+  const void *place = NULL;
+  for (int s = 0; s < 3; ++s) {
+    CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+    if (s == 0) {
+      REPORT(gradient(step, rank, base));
+    }
+    for (int u = 0; u < kUnits; ++u) {
+      CHECK(zero_rt_step_unshard(step, u, NULL));
+      if (u == unit) {
+        CHECK(zero_rt_step_parameter(step, base, &view));
+        if (memcmp(view.data, values, sizeof(values)) ||
+            view.elements != kBase || (place && place != view.data))
+          exit(1);
+        place = view.data;
+      }
+      CHECK(gradient(step, rank, u));
+      CHECK(zero_rt_step_reshard(step, u, NULL));
+    }
+    CHECK(gradient(step, rank, kUnits));
+    CHECK(zero_rt_step_apply(step, &rate, 1, NULL));
+  }
+  if (rank == 0)
+    printf("the same after 3 steps\n");
+}
+
 static void disagree(zero_rt_step *step, int rank) {
   if (is("order")) {
     report(rank, "unshard", zero_rt_step_unshard(step, rank, NULL));
@@ -229,6 +284,8 @@ static void *runRank(void *argument) {
     guess(step, rank);
   else if (is("misuse"))
     misuse(step, rank);
+  else if (is("frozen"))
+    frozen(step, rank);
   else if (is("poison"))
     readLate(step, rank);
   else

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Three units of one parameter, and a parameter of no unit. A step subtracts the mean of
-// the gradients.
+// Three units of one trained parameter, of which one has a frozen one, too, and a parameter
+// of no unit. A step subtracts the mean of the gradients.
 
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w0 : 6xf32
 zero.parameter @w1 : 6xf32
 zero.parameter @w2 : 6xf32
+zero.parameter @base : 5xf32 frozen
 zero.parameter @bias : 6xf32
 zero.unit @layer0 [@w0]
-zero.unit @layer1 [@w1]
+zero.unit @layer1 [@base, @w1]
 zero.unit @layer2 [@w2]
 zero.group @all [@w0, @w1, @w2, @bias]
 zero.optimizer @sgd hyper [lr] {
