@@ -6,6 +6,7 @@
   python3 examples/gpt2.py --width 48           the same step with small matrices
   python3 examples/gpt2.py --train 'h[.]1[01]'  these parameters, the others frozen
   python3 examples/gpt2.py --lora 8             adapters of rank 8, all else frozen
+  python3 examples/gpt2.py --units              a unit for each layer, for stage 3
 
 For another model, replace parameters_of() by its list of names and shapes.
 """
@@ -71,7 +72,17 @@ def rows(items, indent):
     return f",\n{indent}".join(lines)
 
 
-def write_step(parameters, trained, out):
+def write_units(parameters, out):
+    """A unit for each layer."""
+    layers = {}
+    for name, _ in parameters:
+        if layer := re.match(r"h\.\d+", name):
+            layers.setdefault(layer[0], []).append(f"@{name}")
+    for layer, names in layers.items():
+        out.write(f"zero.unit @{layer} [\n  {rows(names, '  ')}]\n")
+
+
+def write_step(parameters, trained, has_units, out):
     """Writes a step that updates |trained|; other parameters are frozen."""
     elements = 0
     for name, shape in parameters:
@@ -88,6 +99,8 @@ def write_step(parameters, trained, out):
     for name, shape in parameters:
         frozen = " frozen" * ((name, shape) not in trained)
         out.write(f"zero.parameter @{name} : {dims(shape)}xbf16{frozen}\n")
+    if has_units:
+        write_units(parameters, out)
 
     # A group without members is left out.
     decay = [i for i, (_, shape) in enumerate(trained) if len(shape) > 1]
@@ -175,6 +188,7 @@ def main():
     parser.add_argument("--vocabulary", type=int, default=50257)
     parser.add_argument("--positions", type=int, default=1024)
     parser.add_argument("--lora", type=int, default=0, help="rank of adapters; 0: none")
+    parser.add_argument("--units", action="store_true", help="a unit for each layer")
     parser.add_argument(
         "--train", help="regular expression of the parameters that are trained"
     )
@@ -184,7 +198,7 @@ def main():
     trained = [one for one in parameters if re.search(train, one[0])]
     if not trained:
         parser.error(f"--train={train} matches no parameter")
-    write_step(parameters, trained, sys.stdout)
+    write_step(parameters, trained, options.units, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 from huggingface_totals import MODELS
-from units_plan import BF16, compare
+from units_plan import BF16, Model, compare
 
 CONFIG = {
     "bf16": {"enabled": True},
@@ -56,7 +56,7 @@ def main(binaries, name, ranks, *more):
     if "--more" in more:
         unit += unit // 500
     explained = explain(binaries, model, ranks)
-    wrong = compare(explained["plan"], ranks, layers, unit, rest)
+    wrong = compare(explained["plan"], ranks, Model(layers, unit, 0, rest))
     costs = {(c["stage"], c["offload"]): c["cost"] for c in explained["choices"]}
     print("stages:", *(f"{stage}/{offload}" for stage, offload in costs))
     # Each unit is gathered forward and backward, and its gradients are reduced.
