@@ -137,15 +137,21 @@ void ZrtDialect::initialize() {
       >();
 }
 
-Operation *zrt::lookup(SymbolTableCollection &symbols, Operation *op,
-                       FlatSymbolRefAttr symbol) {
-  auto program = isa<ProgramOp>(op) ? cast<ProgramOp>(op)
-                                    : op->getParentOfType<ProgramOp>();
-  if (program) {
-    if (Operation *found = symbols.lookupSymbolIn(program, symbol.getAttr()))
-      return found;
+static ProgramOp getProgram(Operation *op) {
+  return isa<ProgramOp>(op) ? cast<ProgramOp>(op)
+                            : op->getParentOfType<ProgramOp>();
+}
+
+Operation *zrt::lookupInProgram(SymbolTableCollection &symbols, Operation *op,
+                                FlatSymbolRefAttr symbol) {
+  ProgramOp program = getProgram(op);
+  return program ? symbols.lookupSymbolIn(program, symbol.getAttr()) : nullptr;
+}
+
+Operation *zrt::lookupInModule(SymbolTableCollection &symbols, Operation *op,
+                               FlatSymbolRefAttr symbol) {
+  if (ProgramOp program = getProgram(op))
     op = program->getParentOp();
-  }
   return op ? symbols.lookupNearestSymbolFrom(op, symbol.getAttr()) : nullptr;
 }
 
@@ -161,12 +167,13 @@ zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *op) {
     symbol = dyn_cast_if_present<FlatSymbolRefAttr>(
         op->getInherentAttr("bucket").value_or(nullptr));
   }
-  Operation *found = symbol ? lookup(symbols, op, symbol) : nullptr;
-  if (auto bucket = dyn_cast_if_present<zero::BucketOp>(found))
-    return bucket.getValueType();
-  auto buffer = dyn_cast_if_present<BufferOp>(found);
-  if (!buffer)
+  if (!symbol)
     return nullptr;
+  auto buffer = lookup<BufferOp>(symbols, op, symbol);
+  if (!buffer) {
+    auto bucket = lookup<zero::BucketOp>(symbols, op, symbol);
+    return bucket ? bucket.getValueType() : zero::ValueType();
+  }
   zero::ValueType type = buffer.getValueType();
   return isOnFirstStage ? type.withStages(type.getFirstStage()) : type;
 }

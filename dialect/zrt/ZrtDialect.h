@@ -55,14 +55,23 @@ void addArgumentUses(mlir::Operation *call, const ProgramSymbols &symbols,
 
 namespace zrt {
 
-/// Looks |symbol| up in |op|'s program, then in the module around it.
-mlir::Operation *lookup(mlir::SymbolTableCollection &symbols,
-                        mlir::Operation *op, mlir::FlatSymbolRefAttr symbol);
+/// What |symbol| names in |op|'s program, or in the module around it; or null.
+mlir::Operation *lookupInProgram(mlir::SymbolTableCollection &symbols,
+                                 mlir::Operation *op,
+                                 mlir::FlatSymbolRefAttr symbol);
+mlir::Operation *lookupInModule(mlir::SymbolTableCollection &symbols,
+                                mlir::Operation *op,
+                                mlir::FlatSymbolRefAttr symbol);
 
+/// The op of type |T| that |symbol| names. A unit or a mesh of the module may
+/// have the name of a handler: users choose it.
 template <typename T>
 T lookup(mlir::SymbolTableCollection &symbols, mlir::Operation *op,
          mlir::FlatSymbolRefAttr symbol) {
-  return llvm::dyn_cast_if_present<T>(lookup(symbols, op, symbol));
+  if (auto found =
+          llvm::dyn_cast_if_present<T>(lookupInProgram(symbols, op, symbol)))
+    return found;
+  return llvm::dyn_cast_if_present<T>(lookupInModule(symbols, op, symbol));
 }
 
 /// The type of the first buffer of a call, or of the bucket of a call or of a

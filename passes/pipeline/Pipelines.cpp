@@ -37,8 +37,10 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   pm.addPass(createInsertCollectivesPass({options.stage, options.shardOver}));
   // Before scalars are coalesced: the placement of gradients decides which sums
   // of squares are partial.
+  // At apply is where stage 1 sums them.
+  int placement = options.reduce == "apply" ? 1 : int(options.stage);
   if (options.stage > 0)
-    pm.addPass(createPlaceAccumulatorsPass({options.stage}));
+    pm.addPass(createPlaceAccumulatorsPass({placement}));
   pm.addPass(createCoalesceScalarsPass());
   pm.addPass(createCSEPass());
   pm.addPass(createCheckPhasePass({"sharded"}));

@@ -30,6 +30,11 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
       llvm::cl::desc("Units of stage 3 that are kept from the forward to the "
                      "backward pass: none but those of the step, last or all."),
       llvm::cl::init("none")};
+  Option<std::string> reduce{
+      *this, "reduce",
+      llvm::cl::desc("When stage 3 sums gradients over ranks: in each backward "
+                     "pass, or at apply."),
+      llvm::cl::init("backward")};
   Option<std::string> offload{
       *this, "offload",
       llvm::cl::desc(

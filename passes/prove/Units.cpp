@@ -102,29 +102,30 @@ static void checkKept(Proof &proof, zrt::ProgramOp program,
     }
 }
 
-/// Checks that frozen parameters of units are gathered with them.
+/// Checks that frozen parameters of units are gathered with them, if ranks keep
+/// slices. Over which axes they do may leave some whole.
 static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
   auto module = program->getParentOfType<ModuleOp>();
-  llvm::DenseSet<Attribute> tables, gathered;
+  llvm::DenseSet<Attribute> tables, known;
   for (auto table : program.getOps<zrt::FrozenTableOp>())
     tables.insert(table.getBucketAttr());
-  for (auto bucket : module.getOps<FrozenBucketOp>())
-    if (tables.contains(FlatSymbolRefAttr::get(bucket)))
-      gathered.insert(bucket.getMembers().begin(), bucket.getMembers().end());
-    else if (bucket.isSharded())
+  for (auto bucket : module.getOps<FrozenBucketOp>()) {
+    known.insert(bucket.getMembers().begin(), bucket.getMembers().end());
+    if (bucket.isSharded() && !tables.contains(FlatSymbolRefAttr::get(bucket)))
       proof.report.error(bucket)
           << "@" << bucket.getSymName()
           << " is sharded and has no zrt.frozen_table: nothing gathers it";
+  }
   for (auto table : program.getOps<zrt::UnitTableOp>()) {
     auto unit = module.lookupSymbol<UnitOp>(table.getUnitAttr());
     if (!unit)
       continue; // its verifier reports it
     for (auto member : unit.getMembers().getAsRange<FlatSymbolRefAttr>())
       if (module.lookupSymbol<ParameterOp>(member).getFrozen() &&
-          !gathered.contains(member))
+          !known.contains(member))
         proof.report.error(table)
             << "frozen " << member << " of unit " << table.getUnitAttr()
-            << " is in no frozen bucket that is gathered";
+            << " is in no zero.frozen_bucket";
   }
 }
 

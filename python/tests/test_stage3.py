@@ -89,6 +89,22 @@ def test_a_gradient_on_one_rank_only(workers: Workers) -> None:
     check_equal(workers, Training(is_uneven=True, accumulation=2))
 
 
+def test_gradients_that_are_reduced_once_a_step(workers: Workers) -> None:
+    """Sums over backward passes come before those over ranks, as at stage 1."""
+    for training in (
+        Training(accumulation=3, reduce="apply", is_uneven=True),
+        Training(torch.bfloat16, 2, reduce="apply", offload="parameters", keep="last"),
+        Training(accumulation=2, reduce="apply", checkpointing="re-entrant"),
+    ):
+        found = workers.run(train_units, 3, training)
+        stage1 = dataclasses.replace(training, offload=bool(training.offload))
+        expected = workers.run(train_units, 1, stage1)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert mine.losses == theirs.losses
+        for name, value in expected[0].model.items():
+            assert torch.equal(found[0].model[name], value), name
+
+
 def check_equal_alone(
     training: Training, train: Callable[[int, Training], Result] = train_units
 ) -> None:
@@ -102,4 +118,5 @@ def check_equal_alone(
 def test_one_rank() -> None:
     """A rank that is alone has all parameters whole."""
     for offload in (False, True, "parameters"):
+        check_equal_alone(Training(accumulation=2, offload=offload, reduce="apply"))
         check_equal_alone(Training(accumulation=2, offload=offload))

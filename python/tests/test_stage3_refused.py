@@ -38,6 +38,16 @@ from zero_opt import ZeroOptError
             "keep_after_forward is True, False or 'last', got 'first'; True keeps each "
             "unit gathered from its forward to its backward pass",
         ),
+        (
+            {"zero": 2, "reduce": "apply"},
+            "reduce is an argument of ZeRO stage 3, and zero is 2; leave it out, or give "
+            "zero=3",
+        ),
+        (
+            {"zero": 3, "units": [Layer], "reduce": "step"},
+            "reduce is 'backward' or 'apply', got 'step'; 'apply' sums gradients over the "
+            "ranks once a step, and each rank keeps whole gradients",
+        ),
         ({"zero": 3, "units": []}, "stage 3 shards the parameters of units, and there is"),
         (
             {"zero": 2, "units": [Layer]},

@@ -75,6 +75,7 @@ class Training:
     max_norm: float | None = 0.5
     offload: bool | str = False
     keep: bool | str = False
+    reduce: str = "backward"
     evaluates: bool = False
     # Whether rank 0 alone uses the adapters.
     is_uneven: bool = False
@@ -135,6 +136,7 @@ def train_units(zero: int, training: Training) -> Result:
         max_norm=training.max_norm,
         offload=training.offload,
         keep_after_forward=training.keep if zero == 3 else False,
+        reduce=training.reduce if zero == 3 else "backward",
         loss_scale=training.loss_scale,
     )
     losses, norms = run_steps(model, optimizer, training, range(4))

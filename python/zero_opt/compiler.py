@@ -50,6 +50,7 @@ class StepDescription:
     stage: int
     offload: str = "none"
     keep_after_forward: str = "none"
+    reduce: str = "backward"
     target: str | None = None  # besides the CPU
 
     def to_json(self) -> str:
@@ -79,6 +80,8 @@ class StepDescription:
             return self._add_target(options | {"stage": 0, "bucket-bytes": _ONE_BUCKET})
         if self.keep_after_forward != "none":
             options["keep-after-forward"] = self.keep_after_forward
+        if self.reduce != "backward":
+            options["reduce"] = self.reduce
         return self._add_target(options)
 
     def _add_target(self, options: dict[str, str | int]) -> dict[str, str | int]:

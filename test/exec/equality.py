@@ -43,6 +43,7 @@ AXES = {
     "threads": [1, 2, 3],
     "arrivals": ["backward", "shuffled", "interleaved"],
     "hints": ["unknown", "last", "random"],
+    "reduce": ["backward", "apply"],
 }
 
 # What --full makes the whole product of.
@@ -93,6 +94,11 @@ def offload_of(row):
     return "optimizer" if is_optimizer else row["offload"]
 
 
+def reduce_of(row):
+    """The other stages say it by themselves."""
+    return row["reduce"] if row["stage"] == 3 else "backward"
+
+
 def hints_of(row):
     """What callers say; nobody begins a backward pass that others are under way
     with."""
@@ -134,7 +140,8 @@ class Runner:
         command = [
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
-            f"--offload={offload_of(row)}", f"--arrivals={row['arrivals']}",
+            f"--offload={offload_of(row)}", f"--reduce={reduce_of(row)}",
+            f"--arrivals={row['arrivals']}",
             f"--accumulation={counts_of(row)}", f"--threads-per-rank={row['threads']}",
             f"--hints={hints_of(row)}", f"--measure={row['arrivals'] == 'shuffled'}",
             f"--bucket-bytes={row['bucket']}", f"--against={against}",
@@ -152,7 +159,7 @@ class Runner:
             command = [
                 self.bin / "zero-compile", self.step(row, "mean"), "-o", folder,
                 f"--mesh=dp={row['ranks']}", f"--stage={row['stage']}",
-                f"--offload={offload_of(row)}",
+                f"--offload={offload_of(row)}", f"--reduce={reduce_of(row)}",
                 f"--bucket-bytes={row['bucket']}",
             ]
             subprocess.run(command, check=True, capture_output=True)

@@ -147,7 +147,10 @@ def draw(rng):
         step.units = draw_units(rng, parameters)
         # No unit has parameters of some pipeline stages only.
         if step.units and "pp" not in make_step.read_mesh(step):
-            lowering[0] = f"--stage={rng.choice([2, 3, 3, 3])}"
+            stage = rng.choice([2, 3, 3, 3])
+            lowering[0] = f"--stage={stage}"
+            if stage == 3 and rng.random() < 0.4:
+                lowering.append("--reduce=apply")
             step.frozen = rng.choice([0, 0, 1, 3])
     return step, lowering, running, phase
 

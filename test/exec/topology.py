@@ -127,7 +127,8 @@ def main():
                                  f"--shard-over={axes}"])
             if "pp" not in mesh:
                 runs += [["--stage=3", *[f"--shard-over={axes}"] * bool(axes),
-                          f"--offload={('none', 'parameters')[(i + number) % 2]}"]
+                          f"--offload={('none', 'parameters')[(i + number) % 2]}",
+                          f"--reduce={('backward', 'apply')[(i + number // 2) % 2]}"]
                          for i, axes in enumerate(["", *choices])]
             state = runner.run(summed, runs[0], "none", "exact").get("state_hash")
             saved = pathlib.Path(folder) / f"checkpoint{number}"

@@ -70,8 +70,9 @@ static std::string getKey(const CompileSettings &settings, StringRef step,
     append(all, text);
   for (const OptionText *option :
        {&settings.mesh, &settings.stage, &settings.shardOver,
-        &settings.keepAfterForward, &settings.offload, &settings.bucketBytes,
-        &settings.name, &settings.step, &settings.cpu, &settings.target})
+        &settings.keepAfterForward, &settings.reduce, &settings.offload,
+        &settings.bucketBytes, &settings.name, &settings.step, &settings.cpu,
+        &settings.target})
     append(all, option->text);
   append(all, settings.isProved ? "proved" : "");
   append(all, describeCompiler());

@@ -89,12 +89,12 @@ LogicalResult zero::readSettings(StringRef text, CompileSettings &settings,
   if (!object)
     return failure();
   // Only a scheduled step has code, so --until is not for clients.
-  OptionText *known[] = {&settings.mesh,      &settings.stage,
-                         &settings.shardOver, &settings.keepAfterForward,
-                         &settings.offload,   &settings.bucketBytes,
-                         &settings.name,      &settings.step,
-                         &settings.cpu,       &settings.target,
-                         &settings.cache};
+  OptionText *known[] = {&settings.mesh,        &settings.stage,
+                         &settings.shardOver,   &settings.keepAfterForward,
+                         &settings.reduce,      &settings.offload,
+                         &settings.bucketBytes, &settings.name,
+                         &settings.step,        &settings.cpu,
+                         &settings.target,      &settings.cache};
   for (const auto &[key, value] : *object) {
     auto **option = llvm::find_if(known, [&key = key](OptionText *option) {
       return option->name == StringRef(key);

@@ -60,6 +60,7 @@ struct LowerSettings {
   OptionText stage{"stage", "1"};
   OptionText shardOver{"shard-over", ""};
   OptionText keepAfterForward{"keep-after-forward", "none"};
+  OptionText reduce{"reduce", "backward"};
   OptionText offload{"offload", "none"};
   OptionText bucketBytes{"bucket-bytes", "25MiB"};
   OptionText until{"until", "scheduled"};
@@ -71,8 +72,8 @@ public:
   LowerFlags(LowerSettings &settings, llvm::cl::OptionCategory &category);
 
 private:
-  TextFlag mesh, stage, shardOver, keepAfterForward, offload, bucketBytes,
-      until;
+  TextFlag mesh, stage, shardOver, keepAfterForward, reduce, offload,
+      bucketBytes, until;
 };
 
 /// "25MiB", "64KiB" or a number, in bytes.

@@ -43,6 +43,10 @@ LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
                        "Units of stage 3 that a caller keeps from the forward "
                        "to the backward\npass, in memory of their own: none "
                        "(default), last or all. A step may\nsay so itself"),
+      reduce(settings.reduce, category, "backward|apply",
+             "When stage 3 sums gradients over the ranks: in each backward "
+             "pass\n(backward, default); or once a step, and each rank keeps "
+             "whole gradients\nof all backward passes (apply)"),
       offload(settings.offload, category, "none|optimizer|parameters",
               "State in host memory: none (default), "
               "optimizer: host memory\nholds master weights and "
@@ -73,7 +77,7 @@ LogicalResult LowerSettings::checkNone(bool hasReference,
                                        const llvm::Twine &reason,
                                        std::string &message) const {
   for (const OptionText *option : {&mesh, &stage, &shardOver, &keepAfterForward,
-                                   &offload, &bucketBytes, &until}) {
+                                   &reduce, &offload, &bucketBytes, &until}) {
     if (!option->isGiven || (hasReference && option == &mesh))
       continue;
     message = ("--" + option->name +
@@ -199,6 +203,12 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   if (keepAfterForward.text != "none" && level != 3)
     return reject(keepAfterForward, "none at stage " + stage.text, message,
                   "; parameters are whole there, or give --stage=3");
+  if (reduce.text != "backward" && reduce.text != "apply")
+    return reject(reduce, "backward or apply", message);
+  if (reduce.text == "apply" && level != 3)
+    return reject(reduce, "backward at stage " + stage.text, message,
+                  "; stage 1 reduces at apply and stage 2 in each backward "
+                  "pass, or give --stage=3");
   std::optional<int64_t> bytes = parseBytes(bucketBytes.text);
   if (!bytes)
     return reject(bucketBytes,
@@ -214,6 +224,7 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   options.stage = level;
   options.shardOver = shardOver.text;
   options.keepAfterForward = keepAfterForward.text;
+  options.reduce = reduce.text;
   options.offload = offload.text;
   options.bucketBytes = *bytes;
   options.until = until.text;

@@ -90,7 +90,18 @@ def check_arguments(
     loss_scale: LossScale,
     offload: Offload,
     keep_after_forward: KeepAfterForward,
+    reduce: str,
 ) -> None:
+    if reduce not in ("backward", "apply"):
+        raise ZeroOptError(
+            f"reduce is 'backward' or 'apply', got {reduce!r}; 'apply' sums gradients over "
+            "the ranks once a step, and each rank keeps whole gradients"
+        )
+    if reduce == "apply" and zero != 3:
+        raise ZeroOptError(
+            f"reduce is an argument of ZeRO stage 3, and zero is {zero}; leave it out, or "
+            "give zero=3"
+        )
     if not isinstance(keep_after_forward, bool) and keep_after_forward != "last":
         raise ZeroOptError(
             f"keep_after_forward is True, False or 'last', got {keep_after_forward!r}; "
@@ -200,6 +211,7 @@ def describe_step(
     stage: int,
     offload: Offload,
     keep_after_forward: KeepAfterForward,
+    reduce: str,
     target: str | None,
 ) -> compiler.StepDescription:
     # torch sums the gradients of backward passes, and so does this step: whether the loss
@@ -236,5 +248,6 @@ def describe_step(
         keep_after_forward="last"
         if keep_after_forward == "last"
         else ("none", "all")[bool(keep_after_forward)],
+        reduce=reduce,
         target=target,
     )

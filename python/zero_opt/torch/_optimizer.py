@@ -71,6 +71,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         zero: int = 1,
         offload: Offload = False,
         keep_after_forward: KeepAfterForward = False,
+        reduce: str = "backward",
         process_group: Any = None,
         timeout: float = 1800.0,
         model: nn.Module | None = None,
@@ -94,6 +95,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             loss_scale,
             offload,
             keep_after_forward,
+            reduce,
         )
         check_units(units, zero, model)
         values = Values(weights, device, groups, model)
@@ -144,6 +146,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             zero,
             offload,
             keep_after_forward,
+            reduce,
             self._device.target,
         )
         library = _ranks.compile_together(description, ranks)

@@ -15,6 +15,8 @@ units: of stage 3, the classes of the model's layers, or the layers themselves. 
 keep_after_forward: of stage 3. True keeps each unit gathered from its forward to its
     backward pass: half the gathers, and a GPU has all parameters at the end of a forward
     pass. "last" keeps the last unit only, which the backward pass uses first.
+reduce: of stage 3. "apply" sums gradients over the ranks once a step, and not in each
+    backward pass, as with no_sync of FSDP. Each rank then keeps whole gradients.
 weights: of a model on the meta device, the values of its parameters: a safetensors file,
     an index or a folder of such files, or a function from a name to a tensor. Rank 0 reads
     one parameter at a time, so no rank has the whole model.
