@@ -45,13 +45,14 @@ class Model:
 FULL, LORA = Model(BLOCKS, UNIT, 0, REST), Model(BLOCKS, ADAPTERS, UNIT, 0)
 
 
-def plan_of(binaries, ranks, model, offload="none"):
+def plan_of(binaries, ranks, model, offload="none", reduce="backward"):
     options = ["--units"] + ["--lora=8"] * (model is LORA)
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "step.mlir"
         with open(file, "w") as out:
             subprocess.run([sys.executable, ROOT / "examples/gpt2.py", *options], stdout=out, check=True)
-        command = [pathlib.Path(binaries) / "zero-compile", file, f"--mesh=dp={ranks}", "--stage=3", f"--offload={offload}", "-o", folder]
+        command = [pathlib.Path(binaries) / "zero-compile", file, f"--mesh=dp={ranks}", "--stage=3", f"--offload={offload}",
+                   f"--reduce={reduce}", "-o", folder]
         subprocess.run(command, check=True, capture_output=True)
         return json.loads((pathlib.Path(folder) / "train.plan.json").read_text())
 
@@ -112,12 +113,32 @@ def compare_offload(plan, ranks, model):
     return wrong
 
 
+def compare_deferred(plan, ranks, model):
+    """The same for gradients that are reduced once a step: whole sums in f32."""
+    planned = plan["bytes_per_rank"]["several_backwards"]["device"]
+    sent = {when: one["bytes_sent"] for when, one in plan["traffic_per_rank"].items()}
+    others = (ranks - 1) / ranks
+    rows = {
+        "accumulator": (planned["accumulator"], F32 * model.all_trained()),
+        "gradient": (planned["gradient"], F32 * model.all_trained() / ranks),
+        "backward": (sent["first_backward"] + sent["each_later_backward"], 0),
+        "apply": (sent["apply"], others * (F32 * model.all_trained() + BF16 * model.rest)),
+    }
+    wrong = 0
+    for what, (bytes_, expected) in rows.items():
+        isRight = expected <= bytes_ + 1 and bytes_ <= expected * (1 + MOST_PADS) + SCALARS
+        wrong += not isRight
+        print(f"at apply {what:14} {bytes_:12}{'' if isRight else f'  WRONG: expected {math.ceil(expected)}'}")
+    return wrong
+
+
 def main():
     binaries, ranks = sys.argv[1], int(sys.argv[2])
     wrong = 0
     for model in (FULL, LORA):
         wrong += compare(plan_of(binaries, ranks, model), ranks, model)
         wrong += compare_offload(plan_of(binaries, ranks, model, "parameters"), ranks, model)
+    wrong += compare_deferred(plan_of(binaries, ranks, FULL, reduce="apply"), ranks, FULL)
     sys.exit(1 if wrong else 0)
 
 
