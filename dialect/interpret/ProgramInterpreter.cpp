@@ -294,8 +294,11 @@ LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
   if ((backward + 1 < window->getBackwards(rank) || window->closesLast(rank)) &&
       failed(planEvent(rank, Event::accumulate)))
     return failure();
+  // The caller gathers units in each of them.
+  bool gathers = !program.getOp().getOps<zrt::UnitTableOp>().empty();
   meetsInBackwards |=
-      !isHinted && llvm::any_of(llvm::drop_begin(plans[rank], before), meets);
+      gathers ||
+      (!isHinted && llvm::any_of(llvm::drop_begin(plans[rank], before), meets));
   return success();
 }
 

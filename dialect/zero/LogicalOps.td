@@ -108,6 +108,9 @@ def Zero_StepOp : Zero_Op<"step",
     /// Whether ranks may make different numbers of backward passes. Then each rank
     /// has tokens and gradients of its own, and all tokens count the same.
     bool takesUnequalBackwards();
+    /// The axes that gradients are summed over, without that of backward passes. Ranks may
+    /// divide parameters over these.
+    ::llvm::SmallVector<::mlir::StringAttr> getSummedAxes();
     /// Whether |argument| is the max of a clip. `apply` then refuses a step in which it
     /// is not positive.
     static bool isMaxNorm(::mlir::BlockArgument argument);

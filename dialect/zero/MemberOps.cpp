@@ -141,6 +141,9 @@ LogicalResult BucketOp::verify() {
 
 LogicalResult FrozenBucketOp::verify() {
   ValueType type = getValueType();
+  for (const AxisPlacement &placement : type.getPlacements())
+    if (placement.kind != PlacementKind::Sharded || placement.reduced)
+      return emitOpError() << "must be replicated or sharded, got " << type;
   int64_t last = static_cast<int64_t>(type.getShape().size()) - 1;
   if (failed(verifyRows(*this, type,
                         llvm::count_if(type.getPlacements(),

@@ -96,8 +96,8 @@ def Zero_FrozenBucketOp : Zero_Op<"frozen_bucket",
       and no two frozen buckets share a member;
     - `frozen_bucket_c2`: intervals follow each other without a gap and fill the bucket, and are
       at least as long as the part of their parameter that a rank holds;
-    - `frozen_bucket_c3`: each dimension before the last is sharded over one axis; members are
-      sharded over the same axes, are on the same pipeline stages, and have the element type of
+    - `frozen_bucket_c3`: the type is replicated or sharded over each axis; each dimension before
+      the last is sharded over one axis; members are sharded over the same axes, are on the same pipeline stages, and have the element type of
       the bucket.
 
     Example:

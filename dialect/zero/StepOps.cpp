@@ -10,6 +10,7 @@
 #include "dialect/zero/ZeroDialect.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -135,6 +136,18 @@ bool StepOp::isMaxNorm(BlockArgument argument) {
     auto coefficient = dyn_cast<ClipCoefficientOp>(use.getOwner());
     return coefficient && coefficient.getMax() == use.get();
   });
+}
+
+SmallVector<StringAttr> StepOp::getSummedAxes() {
+  llvm::SmallSetVector<StringAttr, 4> axes;
+  walk([&](BackwardOp backward) {
+    for (Type type : backward.getResultTypes())
+      for (StringAttr axis :
+           cast<ValueType>(type).getAxes(PlacementKind::Partial))
+        if (axis != kMicroAxis)
+          axes.insert(axis);
+  });
+  return SmallVector<StringAttr>(axes.begin(), axes.end());
 }
 
 bool StepOp::takesUnequalBackwards() {

@@ -42,17 +42,19 @@ static llvm::DenseSet<Attribute> findReached(ModuleOp module) {
   return reached;
 }
 
-/// Checks that |mesh| has the axes and stages of the frozen |parameter|, and
+/// Checks that |mesh| has the axes and stages of |value|, the type of |op|, and
 /// that their sizes divide its extents. Parameters that are not frozen are
 /// checked at their arrivals.
 static LogicalResult
-verifyOnMesh(zero::ParameterOp parameter, zero::MeshOp mesh,
+verifyOnMesh(Operation *op, const Twine &what, zero::ValueType value,
+             zero::MeshOp mesh,
              llvm::function_ref<InFlightDiagnostic(Operation *)> emitError) {
   auto emit = [&]() {
-    return emitError(parameter) << "parameter @" << parameter.getSymName();
+    return emitError(op) << what << " @"
+                         << SymbolTable::getSymbolName(op).getValue();
   };
-  FailureOr<zero::ValueType> type = mesh.expandFlattened(
-      parameter.getValueType(), [&] { return emit() << " "; });
+  FailureOr<zero::ValueType> type =
+      mesh.expandFlattened(value, [&] { return emit() << " "; });
   if (failed(type))
     return failure();
   for (const zero::AxisPlacement &p : type->getPlacements())
@@ -93,11 +95,17 @@ LogicalResult zrt::verifyParameters(
   SmallVector<zero::ParameterOp> unreached;
   for (auto parameter : module.getOps<zero::ParameterOp>())
     if (parameter.getFrozen()) {
-      if (mesh && failed(verifyOnMesh(parameter, mesh, emitError)))
+      if (mesh &&
+          failed(verifyOnMesh(parameter, "parameter", parameter.getValueType(),
+                              mesh, emitError)))
         return failure();
     } else if (!reached.contains(FlatSymbolRefAttr::get(parameter))) {
       unreached.push_back(parameter);
     }
+  for (auto bucket : module.getOps<zero::FrozenBucketOp>())
+    if (mesh && failed(verifyOnMesh(bucket, "frozen bucket",
+                                    bucket.getValueType(), mesh, emitError)))
+      return failure();
   if (unreached.empty())
     return success();
   // One error for all parameters.

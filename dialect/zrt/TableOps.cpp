@@ -388,6 +388,13 @@ LogicalResult FrozenTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << type << ", and the parameters are "
                            << bucket.getValueType().getElementType();
   }
+  zero::ValueType kept = bucket.getValueType();
+  size_t last = kept.getShape().size() - 1;
+  if (parameters->getValueType().getAxesOfDim(last) != kept.getAxesOfDim(last))
+    return emitOpError() << "buffer " << getParametersAttr() << " is "
+                         << parameters->getValueType()
+                         << ", sharded over other axes than the bucket, "
+                         << kept;
   // frozen_table_c3, frozen_table_c4
   if (failed(requireLasting(*this, *parameters)))
     return failure();

@@ -282,7 +282,8 @@ def Zrt_FrozenTableOp : Zrt_UserOp<"frozen_table"> {
     Constraints:
 
     - `frozen_table_c1`: the frozen bucket is sharded, and has no other table;
-    - `frozen_table_c2`: buffers have the rows of the bucket, and its element type;
+    - `frozen_table_c2`: buffers have the rows of the bucket, and its element type; the
+      parameters are sharded as the bucket is;
     - `frozen_table_c3`: the parameters live across steps, so they are not on demand and share
       no memory;
     - `frozen_table_c4`: `unsharded` is as in `bucket_table_c9`.

@@ -382,35 +382,21 @@ struct InsertCollectivesPass
              << "stage 3 shards the parameters of units, and there is none; "
                 "list the parameters of each layer in a zero.unit, or lower at "
                 "stage 2";
-    auto check = [](Operation *bucket, FlatSymbolRefAttr unit,
-                    ValueType type) -> LogicalResult {
-      if (!unit || type.getPresent().empty())
-        return success();
-      return bucket->emitOpError()
-             << "of unit " << unit
-             << " is on some pipeline stages, which stage 3 does not support "
-                "yet; lower at stage 2";
-    };
-    for (auto bucket : getOperation().getOps<BucketOp>())
-      if (failed(check(bucket, bucket.getUnitAttr(), bucket.getValueType())))
-        return failure();
-    for (auto bucket : getOperation().getOps<FrozenBucketOp>())
-      if (failed(check(bucket, bucket.getUnitAttr(), bucket.getValueType())))
-        return failure();
+    for (auto parameter : getOperation().getOps<ParameterOp>())
+      if (!parameter.getValueType().getPresent().empty())
+        return parameter.emitOpError()
+               << "@" << parameter.getSymName()
+               << " is on some pipeline stages, which stage 3 does not support "
+                  "yet; lower at stage 2";
     return success();
   }
 
   /// Gives each rank a slice of each frozen bucket, over the axes that
   /// gradients of |step| are summed over.
   void shardFrozen(StepOp step, ArrayRef<StringRef> owners) {
-    llvm::SmallSetVector<StringAttr, 4> axes;
-    step.walk([&](BackwardOp backward) {
-      for (Type type : backward.getResultTypes())
-        for (StringAttr axis :
-             cast<ValueType>(type).getAxes(PlacementKind::Partial))
-          if (axis != kMicroAxis &&
-              (owners.empty() || llvm::is_contained(owners, axis.getValue())))
-            axes.insert(axis);
+    SmallVector<StringAttr> axes = step.getSummedAxes();
+    llvm::erase_if(axes, [&](StringAttr axis) {
+      return !owners.empty() && !llvm::is_contained(owners, axis.getValue());
     });
     for (auto bucket : getOperation().getOps<FrozenBucketOp>()) {
       ValueType type = bucket.getValueType();

@@ -4,14 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/layout/FrozenBuckets.h"
 #include "passes/layout/Passes.h"
+#include "passes/layout/Row.h"
 #include "passes/layout/StepShape.h"
 
 #include "dialect/zero/Flattened.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/Support/MathExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace zero {
 #define GEN_PASS_DEF_ASSIGNLAYOUTPASS
@@ -21,48 +23,7 @@ namespace zero {
 using namespace mlir;
 using namespace zero;
 
-/// Where a parameter may begin, in elements: one lane of every reduction, and a
-/// cache line of the narrowest type.
-static constexpr int64_t kAlignment = 32;
-
 namespace {
-/// Parameters one behind the other, in a row that each rank holds.
-struct Row {
-  SmallVector<ParameterOp> members;
-  SmallVector<int64_t> offsets;
-  SmallVector<int64_t> extents;
-  int64_t elements = 0;
-
-  void add(ParameterOp parameter, MeshOp mesh) {
-    int64_t extent =
-        llvm::alignTo(mesh.getNumHeld(parameter.getValueType()), kAlignment);
-    members.push_back(parameter);
-    offsets.push_back(elements);
-    extents.push_back(extent);
-    elements += extent;
-  }
-  /// The last member takes the pad that makes the slices of all |owners| equal.
-  /// A row is never empty, even if all its parameters are.
-  void pad(int64_t owners) {
-    int64_t padded =
-        llvm::alignTo(std::max<int64_t>(elements, 1), owners * kAlignment);
-    extents.back() += padded - elements;
-    elements = padded;
-  }
-  ArrayAttr getMembers(OpBuilder &builder) const {
-    return builder.getArrayAttr(
-        llvm::map_to_vector(members, [](ParameterOp op) -> Attribute {
-          return FlatSymbolRefAttr::get(op);
-        }));
-  }
-  /// |type| with the elements of the row.
-  ValueType withElements(ValueType type) const {
-    SmallVector<int64_t> shape(type.getShape());
-    shape.back() = elements;
-    return type.withShape(shape);
-  }
-};
-
 /// Parameters that share a path, and the bucket they are laid out in.
 struct Bucket : Row {
   GradientPath path;
@@ -86,7 +47,6 @@ public:
 private:
   void fillBuckets();
   void declareBuckets();
-  void declareFrozenBuckets();
   void rewriteMicroBatches(MicroBatchesOp op);
   void rewriteReduce(ReduceOp op);
   void rewriteNorm(NormOp op);
@@ -147,8 +107,7 @@ void Layout::fillBuckets() {
   for (auto &entry : parameters) {
     ParameterOp parameter = entry.first;
     const GradientPath &path = entry.second;
-    int64_t extent = llvm::alignTo(
-        shape.mesh.getNumHeld(parameter.getValueType()), kAlignment);
+    int64_t extent = Row::getExtent(parameter, shape.mesh);
     int64_t width = cast<MicroBatchesOp>(path.backward->getParentOp())
                         .getAccumulatorType()
                         .getIntOrFloatBitWidth() /
@@ -190,38 +149,6 @@ void Layout::declareBuckets() {
         bucket.path.unit ? FlatSymbolRefAttr::get(bucket.path.unit)
                          : FlatSymbolRefAttr());
     table.insert(bucket.op, Block::iterator(shape.step));
-  }
-}
-
-/// A bucket for the frozen parameters of each unit, of each type and placement.
-void Layout::declareFrozenBuckets() {
-  llvm::SmallSetVector<StringAttr, 4> summed; // over which gradients are
-  for (auto &entry : shape.paths)
-    for (StringAttr axis :
-         entry.second.arrivalType.getAxes(PlacementKind::Partial))
-      if (axis != kMicroAxis)
-        summed.insert(axis);
-  SymbolTable &table = symbols.getSymbolTable(shape.step->getParentOp());
-  int64_t number = 0;
-  for (auto unit : shape.step->getParentOfType<ModuleOp>().getOps<UnitOp>()) {
-    llvm::MapVector<Attribute, Row> rows; // by their type
-    for (auto member : unit.getMembers().getAsRange<FlatSymbolRefAttr>()) {
-      auto parameter = table.lookup<ParameterOp>(member.getAttr());
-      ValueType type = getRowType(parameter.getValueType(), shape.mesh);
-      if (parameter.getFrozen())
-        rows[TypeAttr::get(type)].add(parameter, shape.mesh);
-    }
-    for (auto &[type, row] : rows) {
-      auto rowType = cast<ValueType>(cast<TypeAttr>(type).getValue());
-      row.pad(shape.mesh.getNumRanks(
-          llvm::to_vector(llvm::make_filter_range(summed, [&](StringAttr axis) {
-            return rowType.getPlacement(axis).kind == PlacementKind::Replicated;
-          }))));
-      table.insert(builder.create<FrozenBucketOp>(
-          unit.getLoc(), ("f" + Twine(number++)).str(),
-          row.withElements(rowType), row.getMembers(builder), row.offsets,
-          row.extents, unit.getSymName()));
-    }
   }
 }
 
@@ -445,7 +372,6 @@ void Layout::rewriteUpdates(Location loc) {
 void Layout::run() {
   fillBuckets();
   declareBuckets();
-  declareFrozenBuckets();
   sums.resize(buckets.size());
   gradients.resize(buckets.size());
 
@@ -492,12 +418,19 @@ struct AssignLayoutPass : zero::impl::AssignLayoutPassBase<AssignLayoutPass> {
       return signalPassFailure();
     }
     SymbolTableCollection symbols;
+    MeshOp mesh;
+    llvm::SmallSetVector<StringAttr, 4> summed; // over which gradients are
     for (auto step : llvm::to_vector(getOperation().getOps<StepOp>())) {
       FailureOr<StepShape> shape = readStep(step, symbols);
       if (failed(shape))
         return signalPassFailure();
+      mesh = shape->mesh;
+      for (StringAttr axis : step.getSummedAxes())
+        summed.insert(axis);
       Layout(*shape, symbols, bucketBytes).run();
     }
+    if (mesh)
+      declareFrozenBuckets(getOperation(), mesh, summed.getArrayRef());
   }
 };
 } // namespace

@@ -75,10 +75,11 @@ static Part declareFrozen(ProgramBuilder &program, FrozenBucketOp bucket) {
   return {bucket.getLoc(), parameters, unsharded, getGatherAxes(builder, kept)};
 }
 
-/// The units of |module| of which ranks keep slices.
+/// The units of |module|; none if ranks keep slices of none.
 static SmallVector<Unit> collectUnits(ProgramBuilder &program, ModuleOp module,
                                       const BucketMap &buckets) {
   SmallVector<Unit> units;
+  bool hasParts = false;
   for (auto op : module.getOps<UnitOp>()) {
     Unit unit{op, {}};
     for (const auto &[name, bucket] : buckets)
@@ -90,9 +91,12 @@ static SmallVector<Unit> collectUnits(ProgramBuilder &program, ModuleOp module,
     for (auto frozen : module.getOps<FrozenBucketOp>())
       if (frozen.isSharded() && frozen.getUnit() == op.getSymName())
         unit.parts.push_back(declareFrozen(program, frozen));
-    if (!unit.parts.empty())
-      units.push_back(std::move(unit));
+    hasParts |= !unit.parts.empty();
+    units.push_back(std::move(unit));
   }
+  // Callers number units, so one that nothing is gathered of has a table, too.
+  if (!hasParts)
+    units.clear();
   return units;
 }
 

@@ -32,7 +32,9 @@ static Value moveToHost(OpBuilder &builder, Value gradient) {
 static bool keepsSlices(UpdateBucketOp update, SymbolTableCollection &symbols) {
   auto bucket =
       symbols.lookupNearestSymbolFrom<BucketOp>(update, update.getBucketAttr());
-  return bucket && bucket.getUnit() &&
+  auto type = cast<ValueType>(update.getParameters().getType());
+  bool isSlice = !type.getAxesOfDim(type.getShape().size() - 1).empty();
+  return bucket && bucket.getUnit() && isSlice &&
          llvm::all_of(update.getParameters().getUsers(),
                       [](Operation *user) { return isa<AssignOp>(user); });
 }

@@ -18,6 +18,7 @@
 
 #include "dialect/zrt/CallDescription.h"
 #include "dialect/zrt/MemoryUses.h"
+#include "dialect/zrt/Stages.h"
 
 using namespace mlir;
 using namespace zero;
@@ -106,7 +107,7 @@ static void checkKept(Proof &proof, zrt::ProgramOp program,
 /// slices. Over which axes they do may leave some whole.
 static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
   auto module = program->getParentOfType<ModuleOp>();
-  llvm::DenseSet<Attribute> tables, known;
+  llvm::DenseSet<Attribute> tables, known, units;
   for (auto table : program.getOps<zrt::FrozenTableOp>())
     tables.insert(table.getBucketAttr());
   for (auto bucket : module.getOps<FrozenBucketOp>()) {
@@ -116,6 +117,17 @@ static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
           << "@" << bucket.getSymName()
           << " is sharded and has no zrt.frozen_table: nothing gathers it";
   }
+  for (auto table : program.getOps<zrt::UnitTableOp>())
+    units.insert(table.getUnitAttr());
+  for (auto unit : module.getOps<UnitOp>())
+    if (!units.empty() && !units.contains(FlatSymbolRefAttr::get(unit)))
+      proof.report.error(unit)
+          << "unit '" << unit.getSymName()
+          << "' has no zrt.unit_table, and others have: callers number them in "
+             "the order of their declarations";
+  if (!units.empty() && !zrt::getStageAxes(program).empty())
+    proof.report.opError(program)
+        << "has units and pipeline stages, which no library supports";
   for (auto table : program.getOps<zrt::UnitTableOp>()) {
     auto unit = module.lookupSymbol<UnitOp>(table.getUnitAttr());
     if (!unit)
@@ -176,22 +188,26 @@ void ProgramReader::checkUnits(const Node &node) {
   auto units = program.getOps<zrt::UnitTableOp>();
   if (units.empty() || proof.report.hasErrors())
     return;
-  // Only memory of units changes, as checkUnitMemory() found.
-  Memory memory = node.memory;
   calls->inBackward = node.isOpen;
   zrt::ProgramSymbols tables(program);
   for (zrt::UnitTableOp unit : units) {
+    // Only memory of units changes, as checkUnitMemory() found.
+    Memory memory = node.memory;
     calls->begin();
     runHandler(unit.getUnshardAttr(), memory);
     for (const zrt::UnitPart &part : tables.getPartsOf(unit))
       idle->checkUnsharded(unit, part, memory);
     runHandler(unit.getReshardAttr(), memory);
-    for (const zrt::UnitPart &part : tables.getPartsOf(unit))
-      if (memory.get(part.unsharded).allocated)
+    // Callers unshard units in any order, so each leaves what it has found.
+    for (auto &[name, contents] : memory.buffers)
+      if (contents.allocated !=
+          node.memory.buffers.find(name)->second.allocated)
         proof.report.error(unit)
-            << part.unsharded
-            << " is never released: its memory is not free when the unit is "
-               "resharded";
+            << "@" << name.getValue()
+            << (contents.allocated
+                    ? " is never released: its memory is not free when the "
+                      "unit is resharded"
+                    : " is gone when the unit is resharded");
     if (proof.report.hasErrors())
       return;
   }

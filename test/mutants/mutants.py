@@ -120,6 +120,7 @@ SEEDS = [
      "--stage=1 --until=sharded"),
     (f"sgd --ranks 3 --parameters 3 --one-backward {SIZES}", "--stage=0 --until=lowered"),
     (f"adamw --ranks 2 --parameters 5 --units 2 {SIZES}", "--stage=3 --until=lowered"),
+    (f"adamw --ranks 2 --parameters 3 --units 2 {SIZES}", "--stage=3 --reduce=apply --until=lowered"),
     (f"sgd --ranks 3 --parameters 4 --units 2 --frozen 1 --optional 1 {SIZES}", "--stage=3 --until=sharded"),
     (f"adam --ranks 2 --parameters 3 --units 3 --frozen 2 {SIZES}",
      "--stage=3 --offload=parameters --until=lowered"),

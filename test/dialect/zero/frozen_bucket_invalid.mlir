@@ -100,3 +100,11 @@ zero.parameter @w : 8xf32, on = [pp : 1] frozen
 zero.unit @u [@w]
 // expected-error@+1 {{on other stages than}}
 zero.frozen_bucket @f0 : 32xf32 [@w] offsets [0] extents [32] unit @u
+
+// -----
+
+// frozen_bucket_c3
+zero.parameter @w : 8xf32 frozen
+zero.unit @u [@w]
+// expected-error@+1 {{must be replicated or sharded, got '!zero.value<32xf32, partial = [dp]>'}}
+zero.frozen_bucket @f0 : 32xf32, partial = [dp] [@w] offsets [0] extents [32] unit @u

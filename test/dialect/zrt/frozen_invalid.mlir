@@ -178,3 +178,18 @@ zrt.program @p on @m inputs [] results [] [] {
   // expected-error@+1 {{buffer @whole is of a bucket whose unit has no zrt.unit_table: nothing would gather it}}
   zrt.frozen_table @f0 parameters @p unsharded @whole
 }
+
+// -----
+
+// frozen_table_c2
+zero.mesh @m <["dp" = 2, "node" = 2]>
+zero.parameter @w : 8xbf16 frozen
+zero.unit @u [@w]
+zero.frozen_bucket @f0 : 128xbf16, sharded = [dp] [@w] offsets [0] extents [128] unit @u
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @ring : !zero.value<128xbf16> role parameter in device
+  zrt.buffer @p : !zero.value<128xbf16, sharded = [dp, node]> role parameter in device
+  zrt.buffer @whole : !zero.value<128xbf16> role parameter in device on_demand shares @ring
+  // expected-error@+1 {{buffer @p is '!zero.value<128xbf16, sharded = [dp, node]>', sharded over other axes than the bucket}}
+  zrt.frozen_table @f0 parameters @p unsharded @whole
+}
