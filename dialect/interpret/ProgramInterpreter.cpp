@@ -267,7 +267,7 @@ static bool meets(const Action &action) {
 LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
   RankState &state = states[rank];
   size_t before = plans[rank].size();
-  if (failed(planForward(rank)))
+  if (failed(planUnits(rank, /*isBackward=*/false)))
     return failure();
   note(rank, [&state, backward] {
     state.backward = backward;
@@ -283,6 +283,8 @@ LogicalResult ProgramInterpreter::planBackward(int64_t rank, int64_t backward) {
     if (failed(planSequence(rank, backward, arrive)))
       return failure();
   } else {
+    if (failed(planUnits(rank, /*isBackward=*/true)))
+      return failure();
     for (const Parameter &parameter : parameters)
       planLend(rank, backward, parameter);
     for (const Parameter &parameter : parameters)

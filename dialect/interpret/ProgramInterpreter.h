@@ -76,8 +76,8 @@ private:
   bool closes(int64_t rank, mlir::FlatSymbolRefAttr bucket);
   // Units of parameters that ranks shard (ProgramUnits.cpp).
 
-  /// Plans a forward pass, in which the caller reads each unit.
-  mlir::LogicalResult planForward(int64_t rank);
+  /// Plans a pass, in which the caller reads each unit.
+  mlir::LogicalResult planUnits(int64_t rank, bool isBackward);
   /// Plans that |unit| is unsharded, unless it is, and that the caller reads
   /// it. Null: no unit.
   mlir::LogicalResult planUse(int64_t rank, zrt::UnitTableOp unit);

@@ -12,6 +12,7 @@
 
 #include "dialect/interpret/ProgramInterpreter.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -75,12 +76,14 @@ LogicalResult ProgramInterpreter::planPrefetch(int64_t rank, UnitTableOp unit) {
   return planUnit(rank, unit, Event::unshard);
 }
 
-LogicalResult ProgramInterpreter::planForward(int64_t rank) {
+LogicalResult ProgramInterpreter::planUnits(int64_t rank, bool isBackward) {
   auto units = llvm::to_vector(program.getOp().getOps<UnitTableOp>());
   // An order of streams also chooses the unit that is used first.
   if (!units.empty())
     std::rotate(units.begin(), units.begin() + (seed + seed / 2) % units.size(),
                 units.end());
+  if (isBackward)
+    std::reverse(units.begin(), units.end());
   for (auto [i, unit] : llvm::enumerate(units))
     if (failed(planUse(rank, unit)) ||
         failed(planPrefetch(rank, i + 1 < units.size() ? units[i + 1]

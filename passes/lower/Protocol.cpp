@@ -220,8 +220,8 @@ namespace {
 class ProtocolBuilder {
 public:
   ProtocolBuilder(ProgramBuilder &program, BucketMap &buckets,
-                  const ApplyHandlers &ends)
-      : program(program), buckets(buckets), ends(ends) {}
+                  const ApplyHandlers &ends, bool hasUnits)
+      : program(program), buckets(buckets), ends(ends), hasUnits(hasUnits) {}
 
   void build(bool oneBackward);
 
@@ -245,6 +245,7 @@ private:
   ProgramBuilder &program;
   BucketMap &buckets;
   const ApplyHandlers &ends;
+  const bool hasUnits;
   FlatSymbolRefAttr beginNext; // the buffer outlives its backward pass
   FlatSymbolRefAttr reset;     // null if no buffer does
 };
@@ -368,7 +369,9 @@ void ProtocolBuilder::buildSummedInLoop() {
 /// The first backward pass stores gradients, later ones add, and apply reduces.
 /// Exception: in a backward pass that the caller hints is the last, buckets are
 /// reduced when they are complete. If another backward pass follows, sums
-/// become addends again.
+/// become addends again. Ranks may hint differently, so units allow none of
+/// this: where ranks gather units between reductions, all must make the same
+/// ones.
 void ProtocolBuilder::buildSummedAtApply() {
   FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
   FlatSymbolRefAttr add = packHandler("arrive_next", /*accumulate=*/true);
@@ -381,6 +384,7 @@ void ProtocolBuilder::buildSummedAtApply() {
   buildRoleChanges();
   bool sums = llvm::any_of(
       buckets, [](auto &entry) { return !entry.second.sums.empty(); });
+  bool takesHints = sums && !hasUnits;
   FlatSymbolRefAttr only, last, reopen;
   Handlers reduce;
   if (sums) {
@@ -388,6 +392,8 @@ void ProtocolBuilder::buildSummedAtApply() {
         handler("reduce", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
           emitSums(program, calls, bucket);
         })};
+  }
+  if (takesHints) {
     only = buildOnlySequence("only");
     last = buildSequence(program, buckets, "last",
                          [&](HandlerBuilder &calls, BucketBuffers &bucket,
@@ -412,7 +418,7 @@ void ProtocolBuilder::buildSummedAtApply() {
   transition("next", Event::accumulate, "between", {});
   end("next", reduce);
   transition("next", Event::discard, "idle", {reset});
-  if (!sums)
+  if (!takesHints)
     return;
   transition("idle", Event::begin_last, "only", {});
   transition("only", Event::arrive, "only", {store}, only);
@@ -450,7 +456,7 @@ void ProtocolBuilder::build(bool oneBackward) {
 void zero::buildProtocol(ProgramBuilder &program, BucketMap &buckets,
                          const ApplyHandlers &handlers, bool oneBackward) {
   bool hasUnits = buildUnits(program, buckets);
-  ProtocolBuilder(program, buckets, handlers).build(oneBackward);
+  ProtocolBuilder(program, buckets, handlers, hasUnits).build(oneBackward);
   if (hasUnits)
     addUnitTransitions(program);
 }
