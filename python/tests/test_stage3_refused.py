@@ -214,6 +214,11 @@ def consolidate_within_a_step(model: Stack, optimizer: zo.SGD) -> None:
     optimizer.consolidate_model()
 
 
+def differentiate_forward(model: Stack, optimizer: zo.SGD) -> None:
+    x = torch.randn(4, 6)
+    torch.func.jvp(model, (x,), (x,))
+
+
 def attempt(action: Callable[[Stack, zo.SGD], None]) -> str:
     torch.manual_seed(3)
     model = Stack()
@@ -256,6 +261,7 @@ SLICE = "and each rank has a slice of it only; change parameters of units before
         (penalize_gradients, STALE),
         (return_a_view, "unit 'layers.0' returns a parameter or a view of one, whose mem"),
         (checkpoint_three, "unit 'layers.0' is needed besides 'layers.2', and there is m"),
+        (differentiate_forward, "unit 'layers.0' is called in forward-mode differentiatio"),
         (consolidate_within_a_step, "consolidate_model() came between a backward pass "),
     ],
 )
@@ -264,6 +270,43 @@ def test_refused(
 ) -> None:
     for found in workers.run(attempt, action):
         assert found.startswith(message)
+
+
+def close_and_go_on() -> list[str]:
+    """What a model is good for when its optimizer is closed."""
+    model = Stack()
+    model.layers[1].requires_grad_(False)
+    optimizer = zo.SGD(model, lr=0.1, zero=3, units=[Layer])
+    found: list[str] = []
+
+    def attempt_to(action: Callable[[], Any]) -> None:
+        try:
+            action()
+        except ZeroOptError as error:
+            found.append(str(error))
+
+    attempt_to(lambda: zo.SGD(model, lr=0.1))
+    state = [optimizer.consolidate_model()]
+    optimizer.close()
+    torch.distributed.broadcast_object_list(state)
+    attempt_to(lambda: zo.SGD(model, lr=0.1, zero=3, units=[Layer]))
+    attempt_to(model.state_dict)
+    model.load_state_dict(state[0], assign=True)
+    assert all(torch.equal(p, state[0][name]) for name, p in model.named_parameters())
+    zo.SGD(model, lr=0.1, zero=3, units=[Layer]).close()
+    return found
+
+
+def test_a_model_whose_optimizer_is_closed(workers: Workers) -> None:
+    owned, closed, saved = workers.run(close_and_go_on)[0]
+    assert "; call consolidate_model() and close() of that one first, since" in owned
+    assert closed.startswith(
+        "parameter 'layers.0.weight' has no values since an optimizer of stage 3 was closed"
+    )
+    assert saved == (
+        "state_dict() of module 'layers.0', of which the closed optimizer has left no "
+        "values; call consolidate_model() before close()"
+    )
 
 
 def read_outside() -> tuple[bool, bool, int, torch.Size]:

@@ -24,7 +24,7 @@ class Layer(nn.Module):
         self.block = Block(width)
         self.frozen = nn.Parameter(torch.randn(width), requires_grad=False)
         self.base = nn.Linear(width, width, bias=False).requires_grad_(False)
-        self.unused = nn.Parameter(torch.randn(3))
+        self.unused = nn.Parameter(torch.randn(1))
         self.scale = nn.Parameter(torch.tensor(0.5))
         self.adapter = nn.Linear(width, width)
         self.uses_adapter = False

@@ -31,7 +31,8 @@ class Parameter:
 
     def describe(self) -> str:
         unit = f" of unit '{self.unit}'" if self.unit else ""
-        return f"parameter '{self.name}'{unit} of shape {self.shape} in {self.dtype}"
+        kind = "frozen parameter" if self.group is None else "parameter"
+        return f"{kind} '{self.name}'{unit} of shape {self.shape} in {self.dtype}"
 
     def to_json(self) -> dict[str, object]:
         fields = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}

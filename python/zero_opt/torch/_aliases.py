@@ -12,8 +12,10 @@ from __future__ import annotations
 import dataclasses
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
@@ -58,14 +60,37 @@ class Placed:
 _owners: dict[int, weakref.ref[Aliases]] = {}
 
 
+# Parameters of units, of which closed optimizers have left no values.
+_without_values: Any = WeakIdKeyDictionary()
+
+
+def has_no_values(parameter: torch.Tensor) -> bool:
+    """Whether a closed optimizer has left |parameter| so, and nobody has written it."""
+    return parameter in _without_values and bool(parameter.isnan().all())
+
+
 def check_free(name: str, parameter: torch.Tensor) -> None:
+    """Refuses a parameter that another optimizer has, or has left without values."""
+    if has_no_values(parameter):
+        raise ZeroOptError(
+            f"parameter '{name}' has no values since an optimizer of stage 3 was closed; "
+            "call consolidate_model() of that one before, and then "
+            "model.load_state_dict(state, assign=True) on all ranks"
+        )
     owner = _owners.get(id(parameter))
     aliases = owner() if owner else None
-    if aliases is not None and not aliases.is_released:
-        raise ZeroOptError(
-            f"parameter '{name}' belongs to another zero_opt optimizer; close() that one "
-            "first, or pass all parameters to one optimizer as parameter groups"
+    if aliases is None or aliases.is_released:
+        return
+    remedy = "close() that one first"
+    if any(entry.unit is not None for entry in aliases.placed):
+        remedy = (
+            "call consolidate_model() and close() of that one first, since it leaves "
+            "parameters of units without values"
         )
+    raise ZeroOptError(
+        f"parameter '{name}' belongs to another zero_opt optimizer; {remedy}, or pass all "
+        "parameters to one optimizer as parameter groups"
+    )
 
 
 def _make_empty(like: torch.Tensor) -> torch.Tensor:
@@ -278,7 +303,9 @@ class Aliases:
         for entry in self.placed:
             if _owners.pop(id(entry.parameter), None) is None:
                 continue
-            if entry.unit is None and entry.is_in_place():
+            if entry.unit is not None:
+                _without_values[entry.parameter] = True
+            elif entry.is_in_place():
                 entry.parameter.data = entry.view.clone()
         self._device.synchronize()  # the memory may go
         self.trained.clear()

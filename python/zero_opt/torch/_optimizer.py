@@ -17,7 +17,7 @@ from zero_opt import _abi
 from zero_opt._step import Outcome
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _ranks
-from zero_opt.torch._aliases import Aliases, Placed
+from zero_opt.torch._aliases import Aliases, Placed, check_free
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._description import (
     Listed,
@@ -132,6 +132,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             )
             if ranks.size == 1 and not offload:
                 frozen = []  # a rank that is alone keeps them whole
+            for name, parameter in frozen:
+                check_free(name, parameter)
             named = list_with_frozen(named, frozen, found)
             known = {id(parameter) for _, parameter in self._frozen}
             self._frozen += [named for named in frozen if id(named[1]) not in known]

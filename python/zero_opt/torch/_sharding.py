@@ -26,12 +26,13 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd import forward_ad as fwAD
 from torch.utils import _pytree
 from torch.utils.hooks import RemovableHandle
 
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch._aliases import Placed, put_back
+from zero_opt.torch._aliases import Placed, has_no_values, put_back
 from zero_opt.torch._arguments import Arguments
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._device import Device
@@ -203,7 +204,7 @@ class Sharding:
 
         def refuse(call: str) -> None:
             sharding = own()
-            if sharding is not None and not sharding._is_collecting:
+            if sharding is not None and sharding._handles and not sharding._is_collecting:
                 raise ZeroOptError(
                     f"{call}() of module '{unit.name}', of which a rank has slices only; "
                     "call optimizer.consolidate_model() for the whole state_dict, or "
@@ -211,15 +212,24 @@ class Sharding:
                     "model before the optimizer is created"
                 )
 
-        def refuse_save(*_: Any) -> None:
+        name = unit.name
+
+        def refuse_save(module: nn.Module, *_: Any) -> None:
             refuse("state_dict")
+            # A file of nan would be found when it is too late.
+            if any(has_no_values(p) for p in module.parameters()):
+                raise ZeroOptError(
+                    f"state_dict() of module '{name}', of which the closed optimizer has "
+                    "left no values; call consolidate_model() before close()"
+                )
 
         def refuse_load(*_: Any) -> None:
             refuse("load_state_dict")
 
+        any_module: Any = module  # torch has no types for some of these
+        any_module.register_state_dict_pre_hook(refuse_save)  # stays when it is closed
         # torch.compile of the model would make the calls once, and at compile time.
         outside: Any = torch.compiler.disable
-        any_module: Any = module  # torch has no types for some of these
         self._handles += [
             # Hooks that were registered before find the parameters, too.
             module.register_forward_pre_hook(
@@ -228,11 +238,15 @@ class Sharding:
             module.register_forward_hook(
                 outside(after), with_kwargs=True, always_call=True
             ),
-            any_module.register_state_dict_pre_hook(refuse_save),
             any_module._register_load_state_dict_pre_hook(refuse_load),
         ]
 
     def _before(self, unit: ShardedUnit, args: Any, kwargs: Any) -> Any:
+        if fwAD._current_level >= 0:
+            raise ZeroOptError(
+                f"unit '{unit.name}' is called in forward-mode differentiation, such as "
+                "torch.func.jvp, which knows no units of stage 3; give zero=2"
+            )
         unit.depth += 1
         unit.arguments.append(None)
         if _runs_backward():

@@ -129,7 +129,8 @@ class Source:
     def read(self, wanted: Wanted, device: torch.device) -> torch.Tensor:
         """The values for a tensor, on all ranks."""
         tensor, names = wanted
-        values = torch.empty_like(tensor, device=device)
+        # That of a parameter without values would have strides of none.
+        values = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
 
         def read() -> None:
             found = self._readers[id(tensor)]()
