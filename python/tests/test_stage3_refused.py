@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -292,6 +293,7 @@ def close_and_go_on() -> list[str]:
     attempt_to(lambda: zo.SGD(model, lr=0.1, zero=3, units=[Layer]))
     attempt_to(model.state_dict)
     model.load_state_dict(state[0], assign=True)
+    model = pickle.loads(pickle.dumps(model))
     assert all(torch.equal(p, state[0][name]) for name, p in model.named_parameters())
     zo.SGD(model, lr=0.1, zero=3, units=[Layer]).close()
     return found

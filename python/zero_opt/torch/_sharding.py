@@ -143,6 +143,21 @@ def _check_arrival(name: str, unit: ShardedUnit) -> None:
         )
 
 
+class _RefuseToSave:
+    """A hook of a unit whose optimizer is closed: a file of nan would be found too late. A
+    model can be pickled with it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, module: nn.Module, *_: Any) -> None:
+        if any(has_no_values(parameter) for parameter in module.parameters()):
+            raise ZeroOptError(
+                f"state_dict() of module '{self._name}', of which the closed optimizer has "
+                "left no values; call consolidate_model() before close()"
+            )
+
+
 def _call_weakly(method: Callable[[], None]) -> Callable[[], None]:
     """|method|, as long as its object lives."""
     found = weakref.WeakMethod(method)
@@ -168,6 +183,7 @@ class Sharding:
         delivery.on_end = _call_weakly(self.end_backward)
         self._order = UnitOrder()
         self._handles: list[RemovableHandle] = []
+        self._modules: list[tuple[weakref.ref[nn.Module], str]] = []
         # Whether the model's state_dict() is called to be completed.
         self._is_collecting = False
 
@@ -204,7 +220,7 @@ class Sharding:
 
         def refuse(call: str) -> None:
             sharding = own()
-            if sharding is not None and sharding._handles and not sharding._is_collecting:
+            if sharding is not None and not sharding._is_collecting:
                 raise ZeroOptError(
                     f"{call}() of module '{unit.name}', of which a rank has slices only; "
                     "call optimizer.consolidate_model() for the whole state_dict, or "
@@ -212,22 +228,14 @@ class Sharding:
                     "model before the optimizer is created"
                 )
 
-        name = unit.name
-
-        def refuse_save(module: nn.Module, *_: Any) -> None:
+        def refuse_save(*_: Any) -> None:
             refuse("state_dict")
-            # A file of nan would be found when it is too late.
-            if any(has_no_values(p) for p in module.parameters()):
-                raise ZeroOptError(
-                    f"state_dict() of module '{name}', of which the closed optimizer has "
-                    "left no values; call consolidate_model() before close()"
-                )
 
         def refuse_load(*_: Any) -> None:
             refuse("load_state_dict")
 
         any_module: Any = module  # torch has no types for some of these
-        any_module.register_state_dict_pre_hook(refuse_save)  # stays when it is closed
+        self._modules.append((weakref.ref(module), unit.name))
         # torch.compile of the model would make the calls once, and at compile time.
         outside: Any = torch.compiler.disable
         self._handles += [
@@ -238,6 +246,7 @@ class Sharding:
             module.register_forward_hook(
                 outside(after), with_kwargs=True, always_call=True
             ),
+            any_module.register_state_dict_pre_hook(refuse_save),
             any_module._register_load_state_dict_pre_hook(refuse_load),
         ]
 
@@ -419,5 +428,9 @@ class Sharding:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        for found, name in self._modules:
+            module: Any = found()
+            if module is not None:
+                module.register_state_dict_pre_hook(_RefuseToSave(name))
         self.units.clear()
         self._unit_of.clear()
