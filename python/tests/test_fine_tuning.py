@@ -15,6 +15,7 @@ from ranks import Workers
 from torch import nn
 from training import get_rank
 
+import zero_opt.errors as zo_errors
 import zero_opt.torch as zo
 
 transformers = pytest.importorskip("transformers")
@@ -62,7 +63,10 @@ def train_adapters(zero: int, is_compiled: bool) -> float:
     model, other = make_adapted(get_rank()), make_adapted(0)
     frozen = copy.deepcopy(other.state_dict())
     units = [type(model.blocks[0])] if zero == 3 else None
-    optimizer = zo.AdamW(model, lr=1e-2, zero=zero, units=units)
+    # A list need not have the frozen parameters, and all ranks get those of rank 0.
+    listed = [named for named in model.named_parameters() if named[1].requires_grad]
+    params = model if zero == 1 else listed
+    optimizer = zo.AdamW(params, model=model, lr=1e-2, zero=zero, units=units)
     if zero == 3 and ranks > 1:
         # A rank has slices of the frozen layers, too.
         sharded = model.blocks[0].qkv.layer.weight
@@ -99,6 +103,23 @@ def test_adapters(workers: Workers, is_compiled: bool) -> None:
         found += workers.run(train_adapters, zero, is_compiled)
     # The frozen layers compute in bfloat16.
     assert max(found) < 1e-5
+
+
+def freeze_differently() -> str:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    model[0].requires_grad_(False)
+    if get_rank():
+        model[0].extra = nn.Parameter(torch.ones(2), requires_grad=False)
+    try:
+        zo.SGD(model[1].named_parameters(), model=model, lr=0.1)
+    except zo_errors.ZeroOptError as error:
+        return str(error)
+    return "nothing was raised"
+
+
+def test_other_frozen_parameters_on_a_rank(workers: Workers) -> None:
+    for found in workers.run(freeze_differently):
+        assert found.startswith("frozen parameter '0.extra' is not the same on rank ")
 
 
 def make_peft(seed: int) -> Any:

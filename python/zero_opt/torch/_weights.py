@@ -68,6 +68,32 @@ def empty_parameters() -> Iterator[None]:
                 module.register_parameter = _register
 
 
+def _list_others(model: nn.Module, known: set[int], ranks: Ranks) -> list[torch.Tensor]:
+    """The frozen parameters of |model| that are none of |known| and have memory of their
+    own. Ranks must have the same."""
+    found = [
+        (name, parameter)
+        for name, parameter in model.named_parameters()
+        if id(parameter) not in known
+        and not parameter.requires_grad
+        and type(parameter) is nn.Parameter
+        and type(parameter.data) is torch.Tensor
+        and parameter.layout == torch.strided
+        and not parameter.is_meta
+        and parameter.untyped_storage().nbytes()
+        >= parameter.numel() * parameter.element_size()
+    ]
+    own = [(name, tuple(p.shape), str(p.dtype)) for name, p in found]
+    for rank, theirs in enumerate(ranks.gather(own)):
+        if theirs != own:
+            name = next(iter({entry[0] for entry in {*own} ^ {*theirs}}), "")
+            raise ZeroOptError(
+                f"frozen parameter '{name}' is not the same on rank {ranks.rank} and on "
+                f"rank {rank}; make the model in the same way on all ranks"
+            )
+    return [parameter for _, parameter in found]
+
+
 class Values:
     """The values of the parameters and buffers that are on the meta device."""
 
@@ -190,6 +216,8 @@ class Values:
         ranks.broadcast_tensors(frozen)
         if model is None:
             return
+        known |= {id(parameter) for parameter in frozen}
+        ranks.broadcast_tensors(_list_others(model, known, ranks))
         made: dict[int, torch.Tensor] = {}  # a buffer may be that of two modules
         for module in model.modules():
             for key, buffer in module._buffers.items():
