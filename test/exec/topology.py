@@ -119,12 +119,10 @@ def main():
             write_step(mesh, "tokens" if number % 2 else "sum", summed)
             runs = [["--stage=0"]]
             for stage in (1, 2):
-                for offload in ("none", "optimizer"):
-                    runs.append([f"--stage={stage}", f"--offload={offload}"])
-                for i, axes in enumerate(choices):
-                    offload = ("none", "optimizer")[(i + number + stage) % 2]
-                    runs.append([f"--stage={stage}", f"--offload={offload}",
-                                 f"--shard-over={axes}"])
+                for axes in ["", *choices]:
+                    for offload in ("none", "optimizer"):
+                        over = [f"--shard-over={axes}"] * bool(axes)
+                        runs.append([f"--stage={stage}", f"--offload={offload}", *over])
             if "pp" not in mesh:
                 runs += [["--stage=3", *[f"--shard-over={axes}"] * bool(axes),
                           f"--offload={('none', 'parameters')[(i + number) % 2]}",
