@@ -21,7 +21,7 @@ from gpus import repeatable, share_gpu
 from models import make_model
 from ranks import Workers
 from test_reentrant import Segments
-from test_stage3 import check_equal, check_equal_alone
+from test_stage3 import check_equal, check_equal_alone, check_reduced_once
 from torch import nn
 from units import Result, Training, train_units
 
@@ -395,6 +395,28 @@ def test_units_with_checkpointing(workers: Workers, checkpointing: str) -> None:
         checkpointing=checkpointing, accumulation=2, evaluates=True, device="cuda"
     )
     check_equal(workers, training, train_repeatably)
+
+
+@pytest.mark.parametrize("keep", ["last", True])
+def test_units_that_are_kept(workers: Workers, keep: bool | str) -> None:
+    training = Training(accumulation=2, keep=keep, evaluates=True, device="cuda")
+    check_equal(workers, training, train_repeatably)
+
+
+@pytest.mark.parametrize("offload", [False, "parameters"])
+def test_a_layer_that_is_frozen(workers: Workers, offload: bool | str) -> None:
+    for layer, width in ((0, 16), (2, 768)):
+        training = Training(frozen_layer=layer, width=width, device="cuda")
+        training = dataclasses.replace(training, offload=offload)
+        check_equal(workers, training, train_repeatably)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradients_that_are_reduced_once_a_step(
+    workers: Workers, dtype: torch.dtype
+) -> None:
+    training = Training(dtype, accumulation=2, keep="last", device="cuda")
+    check_reduced_once(workers, training, train_repeatably)
 
 
 def test_units_of_one_rank() -> None:

@@ -89,20 +89,27 @@ def test_a_gradient_on_one_rank_only(workers: Workers) -> None:
     check_equal(workers, Training(is_uneven=True, accumulation=2))
 
 
-def test_gradients_that_are_reduced_once_a_step(workers: Workers) -> None:
+def check_reduced_once(
+    workers: Workers,
+    training: Training,
+    train: Callable[[int, Training], Result] = train_units,
+) -> None:
     """Sums over backward passes come before those over ranks, as at stage 1."""
-    for training in (
-        Training(accumulation=3, reduce="apply", is_uneven=True),
-        Training(torch.bfloat16, 2, reduce="apply", offload="parameters", keep="last"),
-        Training(accumulation=2, reduce="apply", checkpointing="re-entrant"),
-    ):
-        found = workers.run(train_units, 3, training)
-        stage1 = dataclasses.replace(training, offload=bool(training.offload))
-        expected = workers.run(train_units, 1, stage1)
-        for mine, theirs in zip(found, expected, strict=True):
-            assert mine.losses == theirs.losses
-        for name, value in expected[0].model.items():
-            assert torch.equal(found[0].model[name], value), name
+    found = workers.run(train, 3, dataclasses.replace(training, reduce="apply"))
+    stage1 = dataclasses.replace(training, offload=bool(training.offload))
+    expected = workers.run(train, 1, stage1)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.losses == theirs.losses
+    for name, value in expected[0].model.items():
+        assert torch.equal(found[0].model[name], value), name
+
+
+def test_gradients_that_are_reduced_once_a_step(workers: Workers) -> None:
+    check_reduced_once(workers, Training(accumulation=3, is_uneven=True))
+    check_reduced_once(
+        workers, Training(torch.bfloat16, 2, offload="parameters", keep="last")
+    )
+    check_reduced_once(workers, Training(accumulation=2, checkpointing="re-entrant"))
 
 
 def check_equal_alone(

@@ -147,6 +147,8 @@ make_folder() {
       --offload=optimizer
     compile "ranks${ranks}_stage3_parameters" "$folder/step.mlir" --stage=3 \
       --offload=parameters
+    compile "ranks${ranks}_stage3_apply" "$folder/step.mlir" --stage=3 \
+      --reduce=apply --keep-after-forward=last
   done
   # Norms of many partial sums, and of so many that their sums are summed. The second
   # bucket has the more, and gradients are others at each step.

@@ -127,6 +127,7 @@ FIGURES = [
     ("passes/prove/README.md", "In # scheduled steps",
      lambda: len(module("mutants/mutants.py").SCHEDULED)),
     ("docs/gpu.md", "| # steps: 4 optimizers", count_gpu_steps),
+    ("README.md", "on an H100 # steps have", count_gpu_steps),
     ("docs/gpu.md", "one rank; # steps on two processes",
      lambda: len(module("gpu/check.py").ON_PROCESSES)),
     ("docs/gpu.md", "| # steps under memcheck",
