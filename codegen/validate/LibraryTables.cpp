@@ -110,6 +110,15 @@ void Reader::addUnits() {
     add("unit " + names.text(row.name), {{"unshard by", number(row.unshard)},
                                          {"reshard by", number(row.reshard)}});
   }
+  for (int64_t i = 0; i < library.num_unit_orders; ++i) {
+    std::vector<std::string> units;
+    for (int64_t u = 0; u < library.num_units; ++u) {
+      int64_t unit = library.unit_orders[i * library.num_units + u];
+      bool isThere = unit >= 0 && unit < library.num_units;
+      units.push_back(isThere ? names.text(library.units[unit].name) : "none");
+    }
+    add("unit order", {{"units", llvm::join(units, ", ")}});
+  }
   for (int64_t i = 0; library.num_units > 0 && i < library.num_buckets; ++i) {
     const zero_rt_bucket_unit_row &row = library.bucket_units[i];
     bool isOfUnit = row.unit >= 0 && row.unit < library.num_units;

@@ -151,6 +151,13 @@ void TableReader::addUnits() {
   }
   if (units.empty())
     return;
+  for (auto order : module.getOps<UnitOrderOp>())
+    add("unit order",
+        {{"units",
+          llvm::join(llvm::map_range(
+                         order.getUnits().getAsValueRange<FlatSymbolRefAttr>(),
+                         [](StringRef name) { return name.str(); }),
+                     ", ")}});
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
     auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
     bool isOfUnit = units.contains(bucket.getUnitAttr());

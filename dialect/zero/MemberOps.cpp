@@ -222,6 +222,41 @@ LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbols) {
                        [](size_t, ParameterOp) { return success(); });
 }
 
+LogicalResult UnitOrderOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto module = cast<ModuleOp>((*this)->getParentOp());
+  // unit_order_c1
+  llvm::DenseSet<Attribute> listed;
+  for (auto name : getUnits().getAsRange<FlatSymbolRefAttr>()) {
+    if (!symbols.lookupNearestSymbolFrom<UnitOp>(*this, name))
+      return emitOpError() << name << " is not a zero.unit of this module"
+                           << suggest<UnitOp>(*this, name);
+    if (!listed.insert(name).second)
+      return emitOpError() << "lists unit " << name << " twice, expected once";
+  }
+  for (auto unit : module.getOps<UnitOp>())
+    if (!listed.contains(FlatSymbolRefAttr::get(unit))) {
+      InFlightDiagnostic diag = emitOpError()
+                                << "does not list unit @" << unit.getSymName()
+                                << ", expected each unit of the module";
+      diag.attachNote(unit.getLoc()) << "the unit is here";
+      return diag;
+    }
+  if (listed.empty())
+    return emitOpError() << "lists no unit, and the module has none";
+  // unit_order_c2
+  for (auto other : module.getOps<UnitOrderOp>())
+    if (other != *this && other->isBeforeInBlock(*this) &&
+        !other.getUnits().empty() && other.getUnits()[0] == getUnits()[0]) {
+      InFlightDiagnostic diag =
+          emitOpError() << "begins with unit " << getUnits()[0]
+                        << ", as another order does; the first unit says which "
+                           "order begins";
+      diag.attachNote(other.getLoc()) << "the other one is here";
+      return diag;
+    }
+  return success();
+}
+
 /// bucket_c6 and frozen_bucket_c1
 static LogicalResult verifyUnit(LaidOut bucket, FlatSymbolRefAttr name,
                                 SymbolTableCollection &symbols) {

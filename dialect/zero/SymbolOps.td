@@ -231,6 +231,37 @@ def Zero_UnitOp : Zero_Op<"unit",
   }];
 }
 
+def Zero_UnitOrderOp : Zero_Op<"unit_order",
+    [HasParent<"::mlir::ModuleOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "An order in which the caller unshards units at ZeRO stage 3";
+  let description = [{
+    A forward pass and a backward pass unshard each unit once, in an order of the module. The
+    order that begins is the one whose first unit is unsharded first. The compiled step then
+    gathers the next unit of the order while one is in use, without a call of the caller, and
+    another unit is an error that names both. Units that are unsharded already, as `kept` units
+    are in a backward pass, are passed over. An order that has begun goes on to its end, except
+    where its first unit begins it anew, and where the step is applied or discarded. An order
+    that has begun in a backward pass ends with it, or where another order begins.
+
+    A module without an order leaves it to the caller, who makes the calls of `prefetch`. At
+    other stages than 3 an order says nothing.
+
+    Constraints:
+
+    - `unit_order_c1`: an order lists each unit of the module once, and nothing else;
+    - `unit_order_c2`: no two orders begin with the same unit.
+
+    Example:
+
+    ```mlir
+    zero.unit_order [@layer0, @layer1]
+    zero.unit_order [@layer1, @layer0]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$units);
+  let assemblyFormat = "$units attr-dict";
+}
+
 def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
   let summary = "An element-wise optimizer, as data";
   let description = [{

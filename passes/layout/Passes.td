@@ -68,6 +68,25 @@ def KeepUnitsPass : Pass<"zero-keep-units", "::mlir::ModuleOp"> {
   ];
 }
 
+def DeclareUnitOrderPass : Pass<"zero-declare-unit-order", "::mlir::ModuleOp"> {
+  let summary = "Declares that units are used forward, and then backward in reverse";
+  let description = [{
+    *Requires:* the module has units.
+
+    *Guarantees:* a module without a `zero.unit_order` has one in the order of its units, and
+    one in the reverse order. A single unit has one order. A module that has orders does not
+    change.
+
+    ```mlir
+    zero.unit @a [@w0]
+    zero.unit @b [@w1]
+      ->   zero.unit_order [@a, @b]
+           zero.unit_order [@b, @a]
+    ```
+  }];
+  let dependentDialects = ["::zero::ZeroDialect"];
+}
+
 def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
   let summary = "Lays parameters out in buckets; values are of buckets from there on";
   let description = [{

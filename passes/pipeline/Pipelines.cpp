@@ -29,6 +29,8 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   pm.addPass(createExpandFlattenedPass());
   if (options.keepAfterForward != "none")
     pm.addPass(createKeepUnitsPass({options.keepAfterForward}));
+  if (options.unitOrder != "calls")
+    pm.addPass(createDeclareUnitOrderPass());
   pm.addPass(createCheckPhasePass({"logical"}));
   if (options.until == "logical")
     return;

@@ -30,6 +30,12 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
       llvm::cl::desc("Units of stage 3 that are kept from the forward to the "
                      "backward pass: none but those of the step, last or all."),
       llvm::cl::init("none")};
+  Option<std::string> unitOrder{
+      *this, "unit-order",
+      llvm::cl::desc("Order in which callers unshard units of stage 3: calls, "
+                     "if the step says nothing, or declared: forward, then "
+                     "backward in reverse."),
+      llvm::cl::init("calls")};
   Option<std::string> reduce{
       *this, "reduce",
       llvm::cl::desc("When stage 3 sums gradients over ranks: in each backward "

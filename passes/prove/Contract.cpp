@@ -228,9 +228,36 @@ static void compareUnits(Proof &proof, const StepSemantics &first,
   }
 }
 
+/// A caller that departs from an order gets an error. Without an order the
+/// caller says what is gathered ahead, and an order makes that no error.
+static void compareUnitOrders(Proof &proof, const StepSemantics &first,
+                              const StepSemantics &second) {
+  auto getOrders = [](const StepSemantics &semantics) {
+    auto module = semantics.step->getParentOfType<ModuleOp>();
+    return llvm::to_vector(
+        llvm::map_range(module.getOps<UnitOrderOp>(),
+                        [](UnitOrderOp op) { return op.getUnits(); }));
+  };
+  SmallVector<ArrayAttr> expected = getOrders(first),
+                         orders = getOrders(second);
+  if (!shardsUnits(second) || expected.empty() || expected == orders)
+    return;
+  InFlightDiagnostic diag = proof.report.opError(second.step);
+  auto print = [&](ArrayRef<ArrayAttr> list) {
+    if (list.empty())
+      diag << "no order";
+    llvm::interleaveComma(list, diag);
+  };
+  diag << "unshards units in ";
+  print(orders);
+  diag << ", expected ";
+  print(expected);
+}
+
 void prove::compareLists(Proof &proof, const StepSemantics &first,
                          const StepSemantics &second) {
   compareUnits(proof, first, second);
+  compareUnitOrders(proof, first, second);
   SmallVector<ParameterOp> expected = getParameters(first);
   SmallVector<ParameterOp> parameters = getParameters(second);
   if (compareFrozen(proof, second, expected, parameters) &&

@@ -55,6 +55,20 @@ def test_units_that_are_kept(workers: Workers, keep: bool | str) -> None:
     check_equal(workers, Training(keep=keep, checkpointing="not re-entrant"))
 
 
+@pytest.mark.parametrize("keep", [False, "last", True])
+def test_units_in_a_declared_order(workers: Workers, keep: bool | str) -> None:
+    """Also where a backward pass ends before the first layers."""
+    plain = Training(accumulation=3, keep=keep, unit_order="declared")
+    for change in (
+        {"is_uneven": True, "evaluates": True},
+        {"dtype": torch.bfloat16, "offload": "parameters"},
+        {"checkpointing": "re-entrant"},
+        {"checkpointing": "not re-entrant", "evaluates": True},
+        {"frozen_layer": 0, "words_are_frozen": True},
+    ):
+        check_equal(workers, dataclasses.replace(plain, **change))
+
+
 @pytest.mark.parametrize("layer", [0, 2])
 def test_a_layer_that_is_frozen(workers: Workers, layer: int) -> None:
     """Units without a trained parameter. Nothing before the first one is trained but the
@@ -126,4 +140,5 @@ def test_one_rank() -> None:
     """A rank that is alone has all parameters whole."""
     for offload in (False, True, "parameters"):
         check_equal_alone(Training(accumulation=2, offload=offload, reduce="apply"))
+        check_equal_alone(Training(offload=offload, unit_order="declared"))
         check_equal_alone(Training(accumulation=2, offload=offload))

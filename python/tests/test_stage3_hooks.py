@@ -362,10 +362,12 @@ def test_a_backward_pass_is_one_of_the_step(
     assert workers.run(count_passes, kind) == [(2, True)] * 2
 
 
-def record_gathers(keep: bool | str = False) -> list[str]:
+def record_gathers(keep: bool | str = False, unit_order: str = "calls") -> list[str]:
     """The units that two steps unshard (u) and gather ahead (p), in order."""
     model = Stack(3)
-    optimizer = zo.SGD(model, zero=3, units=[Layer], keep_after_forward=keep)
+    optimizer = zo.SGD(
+        model, zero=3, units=[Layer], keep_after_forward=keep, unit_order=unit_order
+    )
     step = optimizer._step
     names = {u.number: u.name[-1] for u in optimizer._sharding.units}
     found: list[str] = []
@@ -401,3 +403,125 @@ def test_units_are_kept_from_forward_to_backward(workers: Workers) -> None:
     for keep, backward in (("last", "p1 u1 p0 u0"), (True, "p1 p0")):
         expected = f"u0 u1 u2 {backward} u0 p1 u1 p2 u2 {backward}".split()
         assert workers.run(record_gathers, keep) == [expected] * 2
+
+
+def test_the_library_gathers_ahead_in_a_declared_order(workers: Workers) -> None:
+    """The package asks for the unit before one that is kept only."""
+    for keep, backward in ((False, "u2 u1 u0"), ("last", "p1 u1 u0"), (True, "p1 p0")):
+        expected = f"u0 u1 u2 {backward} u0 u1 u2 {backward}".split()
+        assert workers.run(record_gathers, keep, "declared") == [expected] * 2
+
+
+class Turned(Stack):
+    order = (0, 1, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for number in self.order:
+            x = self.layers[number](x)
+        return x
+
+
+def depart_from_order(order: tuple[int, ...], catch: bool) -> list[str]:
+    """The errors of three steps, of which the second one uses units in |order|."""
+    torch.manual_seed(3)
+    model = Turned(3)
+    optimizer = zo.SGD(model, zero=3, units=[Layer], unit_order="declared")
+    found = []
+    for number in range(3):
+        model.order = order if number == 1 else (0, 1, 2)
+        if catch:
+            model.eval()
+        try:
+            with torch.set_grad_enabled(not catch):
+                loss = compute_loss(model, number, True)
+            if not catch:
+                loss.backward()
+                optimizer.step()
+            found.append("ok")
+        except ZeroOptError as error:
+            found.append(str(error))
+    optimizer.close()
+    return found
+
+
+@pytest.mark.parametrize("is_inference", [False, True])
+@pytest.mark.parametrize(
+    "order, unit, expected",
+    [
+        ((0, 2, 1), "2", "'layers.1' follows 'layers.0'"),
+        ((0, 1, 1, 2), "1", "'layers.2' follows 'layers.1'"),
+        ((1, 2), "1", "'layers.0' or 'layers.2' is first"),
+        ((0, 1), "1", "'layers.2' follows 'layers.1'"),
+    ],
+)
+def test_units_out_of_the_declared_order(
+    workers: Workers,
+    order: tuple[int, ...],
+    unit: str,
+    expected: str,
+    is_inference: bool,
+) -> None:
+    """The next step goes on."""
+    message = (
+        f"unshard of 'layers.{unit}': {expected} in the order that step 'train' declares; "
+        "unshard that, or compile the step without --unit-order; unit_order='declared' is "
+        "the order of model.modules(), so leave it out if the model uses its units in "
+        "another one"
+    )
+    if is_inference and order == (0, 1):
+        message = "ok"  # a pass that the caller gives up
+    for found in workers.run(depart_from_order, order, is_inference):
+        assert found == ["ok", message, "ok"]
+
+
+class Broken(Stack):
+    """The backward pass of a layer may fail."""
+
+    fails_at = -1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for number, layer in enumerate(self.layers):
+            x = layer(x)
+            if number == self.fails_at:
+                x.register_hook(_fail)
+        return x
+
+
+def _fail(_: torch.Tensor) -> None:
+    raise ValueError("failed on purpose")
+
+
+def train_after_a_failure(unit_order: str) -> list[bool]:
+    """Whether a model trains on as another one that had no failure, for a failure in each
+    layer."""
+    found = []
+    for fails_at in range(3):
+        torch.manual_seed(3)
+        model = Broken(3)
+        twin = copy.deepcopy(model)
+        both = [
+            zo.SGD(one, lr=0.1, zero=3, units=[Layer], unit_order=unit_order)
+            for one in (model, twin)
+        ]
+        model.fails_at = fails_at
+        with pytest.raises(ValueError, match="failed on purpose"):
+            compute_loss(model, 0, True).backward()
+        model.fails_at = -1
+        compute_loss(model, 1, True)  # and no backward pass
+        both[0].zero_grad()
+        for number in range(2, 4):
+            for one, optimizer in zip((model, twin), both, strict=True):
+                compute_loss(one, number, True).backward()
+                optimizer.step()
+        wholes = [optimizer.consolidate_model() for optimizer in both]
+        found.append(
+            all(torch.equal(value, wholes[1][name]) for name, value in wholes[0].items())
+        )
+        for optimizer in both:
+            optimizer.close()
+    return found
+
+
+@pytest.mark.parametrize("unit_order", ["calls", "declared"])
+def test_training_goes_on_after_an_exception(workers: Workers, unit_order: str) -> None:
+    assert workers.run(train_after_a_failure, unit_order) == [[True] * 3] * 2

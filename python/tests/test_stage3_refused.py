@@ -40,6 +40,16 @@ from zero_opt import ZeroOptError
             "unit gathered from its forward to its backward pass",
         ),
         (
+            {"zero": 1, "unit_order": "declared"},
+            "unit_order is an argument of ZeRO stage 3, and zero is 1; leave it out, or "
+            "give zero=3",
+        ),
+        (
+            {"zero": 3, "units": [Layer], "unit_order": "forward"},
+            "unit_order is 'calls' or 'declared', got 'forward'; 'declared' says that the "
+            "model uses its units in the order of model.modules()",
+        ),
+        (
             {"zero": 2, "reduce": "apply"},
             "reduce is an argument of ZeRO stage 3, and zero is 2; leave it out, or give "
             "zero=3",

@@ -75,6 +75,7 @@ class Training:
     max_norm: float | None = 0.5
     offload: bool | str = False
     keep: bool | str = False
+    unit_order: str = "calls"
     reduce: str = "backward"
     evaluates: bool = False
     # Whether rank 0 alone uses the adapters.
@@ -82,6 +83,7 @@ class Training:
     loss_scale: str | None = None
     # A layer without trained parameters.
     frozen_layer: int | None = None
+    words_are_frozen: bool = False
     width: int = 16
     device: str = "cpu"
 
@@ -98,6 +100,7 @@ def make_deep(training: Training, seed: int = 0) -> Deep:
     model = Deep(training.checkpointing, training.width)
     if training.frozen_layer is not None:
         model.layers[training.frozen_layer].requires_grad_(False)
+    model.words.requires_grad_(not training.words_are_frozen)
     return model.to(training.device, training.dtype)
 
 
@@ -136,6 +139,7 @@ def train_units(zero: int, training: Training) -> Result:
         max_norm=training.max_norm,
         offload=training.offload,
         keep_after_forward=training.keep if zero == 3 else False,
+        unit_order=training.unit_order if zero == 3 else "calls",
         reduce=training.reduce if zero == 3 else "backward",
         loss_scale=training.loss_scale,
     )

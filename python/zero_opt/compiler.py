@@ -51,6 +51,7 @@ class StepDescription:
     stage: int
     offload: str = "none"
     keep_after_forward: str = "none"
+    unit_order: str = "calls"
     reduce: str = "backward"
     target: str | None = None  # besides the CPU
 
@@ -81,6 +82,8 @@ class StepDescription:
             return self._add_target(options | {"stage": 0, "bucket-bytes": _ONE_BUCKET})
         if self.keep_after_forward != "none":
             options["keep-after-forward"] = self.keep_after_forward
+        if self.unit_order != "calls":
+            options["unit-order"] = self.unit_order
         if self.reduce != "backward":
             options["reduce"] = self.reduce
         return self._add_target(options)

@@ -22,6 +22,7 @@ using namespace zero_rt;
 static void endStep(Step &step) {
   step.isMeasured = false;
   step.window.reset();
+  step.unitOrder.reset();
   forgetGradients(step);
   step.nonfinite.reset();
   dropWaiting(step);

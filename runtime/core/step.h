@@ -16,7 +16,7 @@
 #include "core/nonfinite.h"
 #include "core/runtime.h"
 #include "core/sequence.h"
-#include "core/units.h"
+#include "core/unit_order.h"
 #include "core/window.h"
 
 #include <string>
@@ -131,6 +131,7 @@ struct Step {
   bool isMeasured = false; // since `measure`, until apply or discard
   Window window;
   std::vector<UnitState> units;
+  UnitOrder unitOrder;
   SequenceState sequence;
   NamedBackwards backwards;
   ActivationState activations;

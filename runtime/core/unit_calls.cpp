@@ -163,15 +163,20 @@ static std::vector<int64_t> findSharers(const Step &step, int64_t unit) {
   return sharers;
 }
 
+/// Gathers |unit| ahead, if its memory is free.
+static zero_rt_status gatherAhead(Step &step, int64_t unit, const char *call) {
+  if (step.units[size_t(unit)].phase != Phase::Sharded ||
+      !findSharers(step, unit).empty())
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(requireWhole(step, call));
+  return runGather(step, unit, call);
+}
+
 zero_rt_status calls::prefetch(Step *step, int32_t unit) {
   ZERO_RT_TRY(checkUnit(*step, "prefetch", unit));
   const zero_rt_transition_row *row;
   ZERO_RT_TRY(findTransition(*step, ZERO_RT_EVENT_UNSHARD, "prefetch", &row));
-  if (step->units[size_t(unit)].phase != Phase::Sharded ||
-      !findSharers(*step, unit).empty())
-    return ZERO_RT_OK;
-  ZERO_RT_TRY(requireWhole(*step, "prefetch"));
-  return runGather(*step, unit, "prefetch");
+  return gatherAhead(*step, unit, "prefetch");
 }
 
 zero_rt_status calls::unshard(Step *step, int32_t unit,
@@ -183,8 +188,9 @@ zero_rt_status calls::unshard(Step *step, int32_t unit,
   if (state.phase == Phase::Unsharded)
     return fail(ZERO_RT_PROTOCOL, "unshard of '%s': it is unsharded already",
                 unitName(*step, unit));
+  std::vector<int64_t> sharers;
   if (state.phase == Phase::Sharded) {
-    std::vector<int64_t> sharers = findSharers(*step, unit);
+    sharers = findSharers(*step, unit);
     for (int64_t other : sharers)
       if (step->units[size_t(other)].phase == Phase::Unsharded)
         return fail(ZERO_RT_PROTOCOL,
@@ -192,6 +198,9 @@ zero_rt_status calls::unshard(Step *step, int32_t unit,
                     "memory; reshard that first",
                     unitName(*step, unit), unitName(*step, other));
     ZERO_RT_TRY(requireWhole(*step, "unshard"));
+  }
+  ZERO_RT_TRY(step->unitOrder.advance(*step, unit));
+  if (state.phase == Phase::Sharded) {
     for (int64_t other : sharers)
       if (step->units[size_t(other)].phase == Phase::Gathered)
         ZERO_RT_TRY(giveUp(*step, other, "unshard"));
@@ -202,7 +211,8 @@ zero_rt_status calls::unshard(Step *step, int32_t unit,
         gathered.isRecorded)
       ZERO_RT_TRY(step->device().precede(stream, gathered.signal));
   state.phase = Phase::Unsharded;
-  return ZERO_RT_OK;
+  int64_t next = step->unitOrder.peek(*step);
+  return next >= 0 ? gatherAhead(*step, next, "unshard") : ZERO_RT_OK;
 }
 
 zero_rt_status calls::reshard(Step *step, int32_t unit,
@@ -214,6 +224,7 @@ zero_rt_status calls::reshard(Step *step, int32_t unit,
     return fail(ZERO_RT_PROTOCOL, "reshard of '%s': it is not unsharded",
                 unitName(*step, unit));
   ZERO_RT_TRY(closeUnit(*step, *row, unit, "reshard"));
+  step->unitOrder.noteReshard(*step, unit);
   return runReshard(*step, unit, {CallerStream::Delivery::Now, stream},
                     "reshard");
 }

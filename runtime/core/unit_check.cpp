@@ -8,6 +8,8 @@
 
 #include "core/status.h"
 
+#include <vector>
+
 using namespace zero_rt;
 
 static bool inRange(int64_t value, int64_t end) {
@@ -60,15 +62,32 @@ static const char *findFault(const zero_rt_library &library,
   return nullptr;
 }
 
+/// What is wrong with the order |number|, or null.
+static const char *findFaultInOrder(const zero_rt_library &library,
+                                    int64_t number) {
+  const int64_t *order = library.unit_orders + number * library.num_units;
+  std::vector<bool> listed(size_t(library.num_units), false);
+  for (int64_t i = 0; i < library.num_units; ++i) {
+    if (!inRange(order[i], library.num_units) || listed[size_t(order[i])])
+      return "does not list each unit once";
+    listed[size_t(order[i])] = true;
+  }
+  for (int64_t other = 0; other < number; ++other)
+    if (library.unit_orders[other * library.num_units] == order[0])
+      return "begins as another one";
+  return nullptr;
+}
+
 zero_rt_status zero_rt::checkUnits(const zero_rt_library &library) {
   auto corrupt = [&](const char *table, int64_t row, const char *what) {
     return fail(ZERO_RT_INTERNAL, "library '%s' is corrupt: %s %lld: %s",
                 library.name, table, (long long)row, what);
   };
   if (library.num_units == 0)
-    return library.num_frozen == 0
+    return library.num_frozen == 0 && library.num_unit_orders == 0
                ? ZERO_RT_OK
-               : corrupt("library", 0, "has frozen parameters and no units");
+               : corrupt("library", 0,
+                         "has frozen parameters or orders, and no units");
   if (!inRange(library.num_units, INT32_MAX) || !library.units ||
       !library.bucket_units)
     return corrupt("library", 0, "bad number of units");
@@ -87,5 +106,12 @@ zero_rt_status zero_rt::checkUnits(const zero_rt_library &library) {
   for (int64_t f = 0; f < library.num_frozen; ++f)
     if (const char *what = findFault(library, library.frozen[f]))
       return corrupt("frozen parameter", f, what);
+  // No two begin alike, so there are at most as many as units.
+  if (!inRange(library.num_unit_orders, library.num_units + 1) ||
+      (library.num_unit_orders > 0 && !library.unit_orders))
+    return corrupt("library", 0, "bad number of orders");
+  for (int64_t o = 0; o < library.num_unit_orders; ++o)
+    if (const char *what = findFaultInOrder(library, o))
+      return corrupt("order", o, what);
   return ZERO_RT_OK;
 }

@@ -44,6 +44,7 @@ AXES = {
     "arrivals": ["backward", "shuffled", "interleaved"],
     "hints": ["unknown", "last", "random"],
     "reduce": ["backward", "apply"],
+    "unit_order": ["calls", "declared"],
 }
 
 # What --full makes the whole product of.
@@ -99,6 +100,10 @@ def reduce_of(row):
     return row["reduce"] if row["stage"] == 3 else "backward"
 
 
+def unit_order_of(row):
+    return row["unit_order"] if row["stage"] == 3 else "calls"
+
+
 def hints_of(row):
     """What callers say; nobody begins a backward pass that others are under way
     with."""
@@ -141,6 +146,7 @@ class Runner:
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
             f"--offload={offload_of(row)}", f"--reduce={reduce_of(row)}",
+            f"--unit-order={unit_order_of(row)}",
             f"--arrivals={row['arrivals']}",
             f"--accumulation={counts_of(row)}", f"--threads-per-rank={row['threads']}",
             f"--hints={hints_of(row)}", f"--measure={row['arrivals'] == 'shuffled'}",
@@ -160,6 +166,7 @@ class Runner:
                 self.bin / "zero-compile", self.step(row, "mean"), "-o", folder,
                 f"--mesh=dp={row['ranks']}", f"--stage={row['stage']}",
                 f"--offload={offload_of(row)}", f"--reduce={reduce_of(row)}",
+            f"--unit-order={unit_order_of(row)}",
                 f"--bucket-bytes={row['bucket']}",
             ]
             subprocess.run(command, check=True, capture_output=True)

@@ -98,6 +98,7 @@ def draw(rng):
         tied="",
         one_backward=False,
         units=[],
+        unit_orders=0,
         frozen=0,
     )
     if step.norm == "both":
@@ -151,6 +152,9 @@ def draw(rng):
             lowering[0] = f"--stage={stage}"
             if stage == 3 and rng.random() < 0.4:
                 lowering.append("--reduce=apply")
+            if stage == 3 and rng.random() < 0.3:
+                lowering.append("--unit-order=declared")
+            step.unit_orders = rng.choice([0, 0, 1, 2, 3])
             step.frozen = rng.choice([0, 0, 1, 3])
     return step, lowering, running, phase
 
@@ -176,7 +180,7 @@ def simpler(drawn):
             halved = ",".join([*sizes[:i], smaller, *sizes[i + 1 :]])
             yield change(step, sizes=halved), *drawn[1:]
     plain = {
-        "frozen": 0,
+        "frozen": 0, "unit_orders": 0,
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
         "accumulator": "f32", "reduce_dtype": "", "normalize": "mean", "optional": "", "used_twice": "", "used_any": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all", "absent": "zero",

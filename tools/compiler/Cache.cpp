@@ -68,11 +68,10 @@ static std::string getKey(const CompileSettings &settings, StringRef step,
   std::string all = kMagic.str();
   for (StringRef text : {step, reference})
     append(all, text);
+  for (OptionText LowerSettings::*option : kLowerOptions)
+    append(all, (settings.*option).text);
   for (const OptionText *option :
-       {&settings.mesh, &settings.stage, &settings.shardOver,
-        &settings.keepAfterForward, &settings.reduce, &settings.offload,
-        &settings.bucketBytes, &settings.name, &settings.step, &settings.cpu,
-        &settings.target})
+       {&settings.name, &settings.step, &settings.cpu, &settings.target})
     append(all, option->text);
   append(all, settings.isProved ? "proved" : "");
   append(all, describeCompiler());

@@ -88,18 +88,18 @@ LogicalResult zero::readSettings(StringRef text, CompileSettings &settings,
   const json::Object *object = parsed->getAsObject();
   if (!object)
     return failure();
-  // Only a scheduled step has code, so --until is not for clients.
-  OptionText *known[] = {&settings.mesh,        &settings.stage,
-                         &settings.shardOver,   &settings.keepAfterForward,
-                         &settings.reduce,      &settings.offload,
-                         &settings.bucketBytes, &settings.name,
-                         &settings.step,        &settings.cpu,
-                         &settings.target,      &settings.cache};
+  SmallVector<OptionText *> known;
+  for (OptionText LowerSettings::*option : kLowerOptions)
+    // Only a scheduled step has code, so --until is not for clients.
+    if (option != &LowerSettings::until)
+      known.push_back(&(settings.*option));
+  known.append({&settings.name, &settings.step, &settings.cpu, &settings.target,
+                &settings.cache});
   for (const auto &[key, value] : *object) {
     auto **option = llvm::find_if(known, [&key = key](OptionText *option) {
       return option->name == StringRef(key);
     });
-    if (option == std::end(known)) {
+    if (option == known.end()) {
       message =
           "options: unknown option '" + StringRef(key).str() + "', expected " +
           llvm::join(

@@ -60,11 +60,19 @@ struct LowerSettings {
   OptionText stage{"stage", "1"};
   OptionText shardOver{"shard-over", ""};
   OptionText keepAfterForward{"keep-after-forward", "none"};
+  OptionText unitOrder{"unit-order", "calls"};
   OptionText reduce{"reduce", "backward"};
   OptionText offload{"offload", "none"};
   OptionText bucketBytes{"bucket-bytes", "25MiB"};
   OptionText until{"until", "scheduled"};
 };
+
+inline constexpr OptionText LowerSettings::*kLowerOptions[] = {
+    &LowerSettings::mesh,      &LowerSettings::stage,
+    &LowerSettings::shardOver, &LowerSettings::keepAfterForward,
+    &LowerSettings::unitOrder, &LowerSettings::reduce,
+    &LowerSettings::offload,   &LowerSettings::bucketBytes,
+    &LowerSettings::until};
 
 /// The flags of these options.
 class LowerFlags {
@@ -72,7 +80,7 @@ public:
   LowerFlags(LowerSettings &settings, llvm::cl::OptionCategory &category);
 
 private:
-  TextFlag mesh, stage, shardOver, keepAfterForward, reduce, offload,
+  TextFlag mesh, stage, shardOver, keepAfterForward, unitOrder, reduce, offload,
       bucketBytes, until;
 };
 

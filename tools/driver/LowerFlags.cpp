@@ -43,6 +43,12 @@ LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
                        "Units of stage 3 that a caller keeps from the forward "
                        "to the backward\npass, in memory of their own: none "
                        "(default), last or all. A step may\nsay so itself"),
+      unitOrder(settings.unitOrder, category, "calls|declared",
+                "Order in which a caller of stage 3 unshards units: that of "
+                "its calls\n(default), and it says what to gather ahead; or "
+                "declared: as the step\nlists units, backward in reverse, or "
+                "as its zero.unit_order says. The\nlibrary gathers the next "
+                "unit ahead, and another unit is an error"),
       reduce(settings.reduce, category, "backward|apply",
              "When stage 3 sums gradients over the ranks: in each backward "
              "pass\n(backward, default); or once a step, and each rank keeps "
@@ -76,13 +82,13 @@ std::optional<int64_t> zero::parseBytes(StringRef text) {
 LogicalResult LowerSettings::checkNone(bool hasReference,
                                        const llvm::Twine &reason,
                                        std::string &message) const {
-  for (const OptionText *option : {&mesh, &stage, &shardOver, &keepAfterForward,
-                                   &reduce, &offload, &bucketBytes, &until}) {
-    if (!option->isGiven || (hasReference && option == &mesh))
+  for (OptionText LowerSettings::*member : kLowerOptions) {
+    const OptionText &option = this->*member;
+    if (!option.isGiven || (hasReference && &option == &mesh))
       continue;
-    message = ("--" + option->name +
+    message = ("--" + option.name +
                " applies to the lowering of a logical step, and " + reason +
-               "; leave out --" + option->name)
+               "; leave out --" + option.name)
                   .str();
     return failure();
   }
@@ -203,6 +209,11 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   if (keepAfterForward.text != "none" && level != 3)
     return reject(keepAfterForward, "none at stage " + stage.text, message,
                   "; parameters are whole there, or give --stage=3");
+  if (unitOrder.text != "calls" && unitOrder.text != "declared")
+    return reject(unitOrder, "calls or declared", message);
+  if (unitOrder.text == "declared" && level != 3)
+    return reject(unitOrder, "calls at stage " + stage.text, message,
+                  "; parameters are whole there, or give --stage=3");
   if (reduce.text != "backward" && reduce.text != "apply")
     return reject(reduce, "backward or apply", message);
   if (reduce.text == "apply" && level != 3)
@@ -224,6 +235,7 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   options.stage = level;
   options.shardOver = shardOver.text;
   options.keepAfterForward = keepAfterForward.text;
+  options.unitOrder = unitOrder.text;
   options.reduce = reduce.text;
   options.offload = offload.text;
   options.bucketBytes = *bytes;

@@ -140,6 +140,12 @@ def write_step(options, out):
             out.write(f"zero.parameter {one.name} : {lives} frozen\n")
             names.append(one.name)
         out.write(f"zero.unit @unit{unit} [{', '.join(names)}]\n")
+    units = [f"@unit{unit}" for unit in range(len(options.units))]
+    for order in range(min(options.unit_orders, len(units))):
+        # Each begins with another unit; every other one goes backward.
+        turned = [*units[order:], *units[:order]]
+        turned = [turned[0], *reversed(turned[1:])] if order % 2 == 0 else turned
+        out.write(f"zero.unit_order [{', '.join(turned)}]\n")
     for optimizer in dict.fromkeys(optimizers):
         out.write(optimizer.read_text())
     if options.loss_scale:
@@ -333,6 +339,10 @@ def main():
     parser.add_argument(
         "--units", type=int, default=0, help="units of consecutive parameters, for stage 3"
     )
+    parser.add_argument(
+        "--unit-orders", type=int, default=0,
+        help="orders of the units, other than that of the step (at most as many as units)",
+    )  # fmt: skip
     parser.add_argument(
         "--frozen", type=int, default=0, help="frozen parameters of each unit"
     )

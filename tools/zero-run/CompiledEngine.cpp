@@ -186,8 +186,8 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   for (ParameterInfo &info : readFrozen(scheduled))
     frozen.push_back(std::move(info));
   if (ok)
-    ok = check(ranks[0],
-               units.read(ranks[0].step, parameters.size() + frozen.size()));
+    ok = check(ranks[0], units.read(scheduled, ranks[0].step,
+                                    parameters.size() + frozen.size()));
   message = joinMessages();
   if (!ok)
     return failure();
@@ -418,11 +418,14 @@ bool CompiledEngine::openToRead(int32_t unit) {
     if (readUnit >= 0 &&
         !check(rank, zero_rt_step_reshard(rank.step, readUnit, nullptr)))
       return false;
-    if (unit < 0)
-      return true;
     std::optional<zero_rt_counters> before = getCounters(r);
-    if (!before || !check(rank, zero_rt_step_unshard(rank.step, unit, nullptr)))
+    if (!before)
       return false;
+    for (int32_t one : units.getWay(readUnit, unit))
+      if (!check(rank, zero_rt_step_unshard(rank.step, one, nullptr)) ||
+          (one != unit &&
+           !check(rank, zero_rt_step_reshard(rank.step, one, nullptr))))
+        return false;
     std::optional<zero_rt_counters> after = getCounters(r);
     if (!after)
       return false;

@@ -11,7 +11,9 @@
 using namespace mlir;
 using namespace zero;
 
-zero_rt_status Units::read(zero_rt_step *step, int32_t numParameters) {
+zero_rt_status Units::read(ModuleOp module, zero_rt_step *step,
+                           int32_t numParameters) {
+  int32_t numUnits = 0;
   for (int32_t id = 0; id < numParameters; ++id) {
     int32_t unit = -1;
     if (zero_rt_status status = zero_rt_step_unit_of(step, id, &unit))
@@ -19,15 +21,47 @@ zero_rt_status Units::read(zero_rt_step *step, int32_t numParameters) {
     unitOf.push_back(unit);
     numUnits = std::max(numUnits, unit + 1);
   }
+  for (int32_t unit = 0; unit < numUnits; ++unit)
+    forward.push_back(unit);
+  backward.assign(forward.rbegin(), forward.rend());
+  auto orders = llvm::to_vector(module.getOps<UnitOrderOp>());
+  if (orders.empty() || forward.empty())
+    return ZERO_RT_OK;
+  isDeclared = true;
+  llvm::DenseMap<Attribute, int32_t> numbers;
+  for (auto [number, unit] : llvm::enumerate(module.getOps<UnitOp>()))
+    numbers[FlatSymbolRefAttr::get(unit)] = int32_t(number);
+  auto list = [&](UnitOrderOp order, std::vector<int32_t> &units) {
+    units.clear();
+    for (Attribute unit : order.getUnits())
+      units.push_back(numbers.lookup(unit));
+  };
+  list(orders.front(), forward);
+  list(orders.back(), backward);
   return ZERO_RT_OK;
+}
+
+ArrayRef<int32_t> Units::getWay(int32_t last, int32_t unit) const {
+  ArrayRef<int32_t> order = forward;
+  auto behind = [&](int32_t one) {
+    return size_t(llvm::find(order, one) - order.begin()) + 1;
+  };
+  size_t end = unit >= 0 ? behind(unit) : order.size();
+  size_t first = last >= 0 ? behind(last) : 0;
+  if (!isDeclared)
+    first = unit >= 0 ? end - 1 : end;
+  else if (first >= end && unit >= 0)
+    first = 0;
+  return order.slice(first, end - first);
 }
 
 zero_rt_status Units::runForward(zero_rt_step *step) const {
   zero_rt_status status = ZERO_RT_OK;
-  for (int32_t unit = 0; unit < numUnits && !status; ++unit) {
-    status = zero_rt_step_unshard(step, unit, nullptr);
-    if (!status && unit + 1 < numUnits)
-      status = zero_rt_step_prefetch(step, unit + 1);
+  for (auto [i, unit] : llvm::enumerate(forward)) {
+    if (!status)
+      status = zero_rt_step_unshard(step, unit, nullptr);
+    if (!status && i + 1 < forward.size() && !isDeclared)
+      status = zero_rt_step_prefetch(step, forward[i + 1]);
     if (!status)
       status = zero_rt_step_reshard(step, unit, nullptr);
   }
@@ -45,10 +79,11 @@ zero_rt_status Units::runBackward(
     return status;
   };
   zero_rt_status status = deliverOf(-1);
-  for (int32_t unit = numUnits - 1; unit >= 0 && !status; --unit) {
-    status = zero_rt_step_unshard(step, unit, nullptr);
-    if (!status && unit > 0)
-      status = zero_rt_step_prefetch(step, unit - 1);
+  for (auto [i, unit] : llvm::enumerate(backward)) {
+    if (!status)
+      status = zero_rt_step_unshard(step, unit, nullptr);
+    if (!status && i + 1 < backward.size() && !isDeclared)
+      status = zero_rt_step_prefetch(step, backward[i + 1]);
     if (!status)
       status = deliverOf(unit);
     if (!status)

@@ -12,14 +12,18 @@
 
 namespace zero {
 
-/// The units of a step at stage 3, in the order in which it declares them; none
-/// at other stages. All ranks call the functions in one order.
+/// The units of a step at stage 3; none at other stages. They are used in the
+/// orders that the step declares: forward in the first one and backward in the
+/// last one. Without them, as the step lists units, and backward in reverse.
+/// All ranks call the functions in one order.
 class Units {
 public:
-  /// Asks |step| for the units of its first |numParameters| parameters.
-  zero_rt_status read(zero_rt_step *step, int32_t numParameters);
+  /// Asks |step| for the units of its first |numParameters| parameters. It was
+  /// compiled from |module|.
+  zero_rt_status read(mlir::ModuleOp module, zero_rt_step *step,
+                      int32_t numParameters);
 
-  bool empty() const { return numUnits == 0; }
+  bool empty() const { return forward.empty(); }
   /// -1: none.
   int32_t of(int32_t parameter) const { return unitOf[parameter]; }
   /// Unshards each unit, and the next one ahead of it, as a forward pass does.
@@ -30,8 +34,14 @@ public:
   runBackward(zero_rt_step *step, llvm::MutableArrayRef<Arrival> order,
               llvm::function_ref<zero_rt_status(Arrival &)> deliver) const;
 
+  /// The units to unshard one after the other so that |unit| is read behind
+  /// |last|, in one forward pass if possible; -1 and -1: the first and the end
+  /// of a pass.
+  llvm::ArrayRef<int32_t> getWay(int32_t last, int32_t unit) const;
+
 private:
-  int32_t numUnits = 0;
+  std::vector<int32_t> forward, backward;
+  bool isDeclared = false;
   std::vector<int32_t> unitOf; // by parameter
 };
 

@@ -133,6 +133,11 @@ class Delivery:
         """A pass in which torch runs no backward pass."""
         self._begin(is_backward=False)
 
+    def give_up(self) -> None:
+        """No backward pass runs. If one has not ended, an exception has ended it."""
+        self._has_ended = True
+        self._has_callback = False
+
     def deliver_late(self, entry: Placed) -> None:
         """Takes a gradient that no hook has taken into the open pass."""
         if entry.parameter.grad is not None:

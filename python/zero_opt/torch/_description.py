@@ -90,8 +90,19 @@ def check_arguments(
     loss_scale: LossScale,
     offload: Offload,
     keep_after_forward: KeepAfterForward,
+    unit_order: str,
     reduce: str,
 ) -> None:
+    if unit_order not in ("calls", "declared"):
+        raise ZeroOptError(
+            f"unit_order is 'calls' or 'declared', got {unit_order!r}; 'declared' says "
+            "that the model uses its units in the order of model.modules()"
+        )
+    if unit_order == "declared" and zero != 3:
+        raise ZeroOptError(
+            f"unit_order is an argument of ZeRO stage 3, and zero is {zero}; leave it out, "
+            "or give zero=3"
+        )
     if reduce not in ("backward", "apply"):
         raise ZeroOptError(
             f"reduce is 'backward' or 'apply', got {reduce!r}; 'apply' sums gradients over "
@@ -211,6 +222,7 @@ def describe_step(
     stage: int,
     offload: Offload,
     keep_after_forward: KeepAfterForward,
+    unit_order: str,
     reduce: str,
     target: str | None,
 ) -> compiler.StepDescription:
@@ -248,6 +260,7 @@ def describe_step(
         keep_after_forward="last"
         if keep_after_forward == "last"
         else ("none", "all")[bool(keep_after_forward)],
+        unit_order=unit_order,
         reduce=reduce,
         target=target,
     )

@@ -71,6 +71,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         zero: int = 1,
         offload: Offload = False,
         keep_after_forward: KeepAfterForward = False,
+        unit_order: str = "calls",
         reduce: str = "backward",
         process_group: Any = None,
         timeout: float = 1800.0,
@@ -95,6 +96,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             loss_scale,
             offload,
             keep_after_forward,
+            unit_order,
             reduce,
         )
         check_units(units, zero, model)
@@ -148,6 +150,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             zero,
             offload,
             keep_after_forward,
+            unit_order,
             reduce,
             self._device.target,
         )
@@ -169,6 +172,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             )
         self._place(named, model, found, values, bool(offload))
         self._sharding.keep(keep_after_forward)
+        if unit_order == "declared":
+            self._sharding.declare_order()
         self._delivery.needs_scale = loss_scale is not None
         self._delivery.takes_one_pass = one_backward
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class UnitOrder:
     """The order in which forward passes use units, by their numbers."""
@@ -23,3 +25,15 @@ class UnitOrder:
 
     def end_pass(self) -> None:
         self._pass.clear()
+
+
+class DeclaredOrder(UnitOrder):
+    """The order that the step declares. The library gathers the next unit itself, but the
+    backward pass of a unit that is kept begins without a call of the library."""
+
+    def __init__(self, kept: Iterable[int]) -> None:
+        super().__init__()
+        self.previous = {number: number - 1 for number in kept if number > 0}
+
+    def note(self, unit: int) -> None:
+        pass

@@ -14,7 +14,8 @@ unit. If no input needs a gradient, it ends with the backward pass of the model.
 this depends on which gradients a rank has, so all ranks make the same calls.
 
 While a unit is used, the next one is gathered: the one that followed it in the last forward
-pass, and backward the one before it. A wrong guess costs its bytes.
+pass, and backward the one before it. A wrong guess costs its bytes. If the step declares
+the order of its units, another unit is an error.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from zero_opt.torch._aliases import Placed, has_no_values, put_back
 from zero_opt.torch._arguments import Arguments
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._device import Device
-from zero_opt.torch._order import UnitOrder
+from zero_opt.torch._order import DeclaredOrder, UnitOrder
 from zero_opt.torch._units import KeepAfterForward, Unit
 
 
@@ -207,6 +208,10 @@ class Sharding:
         for unit in units if which is True else units[-1:] if which else []:
             unit.is_kept = True
 
+    def declare_order(self) -> None:
+        """The step was compiled so, too."""
+        self._order = DeclaredOrder(unit.number for unit in self.units if unit.is_kept)
+
     def _hook(self, module: nn.Module, unit: ShardedUnit) -> None:
         own = weakref.ref(self)
 
@@ -262,6 +267,7 @@ class Sharding:
             self._enter_backward(unit)
         elif unit.depth == 1:
             self.end_backward()  # an exception has ended that pass
+            self._delivery.give_up()
             if not unit.is_unsharded:  # kept since a pass without a backward pass
                 self._unshard(unit)
             self._order.note(unit.number)
@@ -371,6 +377,11 @@ class Sharding:
             self._step.unshard(unit.number, self._device.stream)
         except ZeroOptError as error:
             others = ", ".join(f"'{u.name}'" for u in self.units if u.is_unsharded)
+            if isinstance(self._order, DeclaredOrder):
+                raise ZeroOptError(
+                    f"{error}; unit_order='declared' is the order of model.modules(), so "
+                    "leave it out if the model uses its units in another one"
+                ) from error
             if error.status != "protocol" or not others:
                 raise
             raise ZeroOptError(

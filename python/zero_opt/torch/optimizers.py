@@ -15,6 +15,9 @@ units: of stage 3, the classes of the model's layers, or the layers themselves. 
 keep_after_forward: of stage 3. True keeps each unit gathered from its forward to its
     backward pass: half the gathers, and a GPU has all parameters at the end of a forward
     pass. "last" keeps the last unit only, which the backward pass uses first.
+unit_order: of stage 3. "declared" says that the model uses its units in the order of
+    model.modules(), and backward in reverse: a unit out of this order is an error, which
+    names the unit that was expected. By default the next unit is guessed.
 reduce: of stage 3. "apply" sums gradients over the ranks once a step, and not in each
     backward pass, as with no_sync of FSDP. Each rank then keeps whole gradients.
 weights: of a model on the meta device, the values of its parameters: a safetensors file,

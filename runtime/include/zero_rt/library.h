@@ -358,6 +358,11 @@ struct zero_rt_library {
   /// Since version 16.
   int64_t num_frozen;
   const zero_rt_frozen_row *frozen;
+  /// Since version 16. Orders in which the caller unshards units: |num_units|
+  /// numbers for each, all different. No two orders begin with the same unit.
+  /// num_unit_orders 0: any order.
+  int64_t num_unit_orders;
+  const int64_t *unit_orders;
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

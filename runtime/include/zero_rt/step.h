@@ -232,6 +232,9 @@ zero_rt_status zero_rt_step_unit_of(zero_rt_step *step, int32_t parameter,
 /// has its memory. A unit that was gathered ahead and is not used gives way to
 /// what needs its memory or changes parameters. Since version 16. Errors:
 /// invalid_argument (no such unit), protocol (the step was measured).
+///
+/// If the step declares the order of units (`zero.unit_order`, `zero-compile
+/// --unit-order=declared`), `unshard` gathers the next unit ahead itself.
 zero_rt_status zero_rt_step_prefetch(zero_rt_step *step, int32_t unit);
 /// Gathers the parameters of a unit. Later work on |stream| may read them
 /// (`parameter`), and so may work on other streams that the caller orders
@@ -243,7 +246,13 @@ zero_rt_status zero_rt_step_prefetch(zero_rt_step *step, int32_t unit);
 /// at once if they are consecutive, in the order in which the step declares
 /// them: one that is in use, and the next one. Since version 16. Errors:
 /// invalid_argument (no such unit), protocol (the unit is unsharded; another
-/// unsharded unit uses its memory; the step was measured).
+/// unsharded unit uses its memory; another unit follows in the order that the
+/// step declares; the step was measured).
+///
+/// An order that the step declares goes on to its end, except that it begins
+/// anew with its first unit, and ends with apply and discard. One that has
+/// begun in a backward pass ends with it, or where another order begins. Units
+/// that are unsharded already are passed over.
 zero_rt_status zero_rt_step_unshard(zero_rt_step *step, int32_t unit,
                                     zero_rt_stream *stream);
 /// Ends the views of the parameters of a unit. Earlier work on |stream| is the

@@ -249,6 +249,57 @@ static void frozen(zero_rt_step *step, int rank) {
     printf("the same after 3 steps\n");
 }
 
+static long long gathersOf(zero_rt_runtime *runtime) {
+  zero_rt_counters counters = {.struct_size = sizeof(counters)};
+  CHECK(zero_rt_read_counters(runtime, &counters));
+  return (long long)counters.all_gathers;
+}
+
+static void use(zero_rt_step *step, int unit) {
+  CHECK(zero_rt_step_unshard(step, unit, NULL));
+  CHECK(zero_rt_step_reshard(step, unit, NULL));
+}
+
+/* The step declares that units are used forward, and backward in reverse. The
+ * next one is gathered ahead, and another one is an error that changes nothing.
+ */
+static void depart(zero_rt_runtime *runtime, zero_rt_step *step, int rank) {
+  zero_rt_tensor view = {.struct_size = sizeof(view)};
+  REPORT(zero_rt_step_unshard(step, 1, NULL));
+  CHECK(zero_rt_step_unshard(step, 0, NULL));
+  if (rank == 0)
+    printf("gathered: %lld\n", gathersOf(runtime));
+  REPORT(zero_rt_step_parameter(step, 1, &view));
+  CHECK(zero_rt_step_reshard(step, 0, NULL));
+  REPORT(zero_rt_step_unshard(step, 2, NULL));
+  /* A pass that is given up begins anew. */
+  for (int u = 0; u < kUnits; ++u)
+    use(step, u);
+  REPORT(zero_rt_step_unshard(step, 1, NULL));
+  for (int u = 0; u < kUnits; ++u)
+    use(step, u);
+  CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+  CHECK(zero_rt_step_unshard(step, 2, NULL));
+  CHECK(gradient(step, rank, 2));
+  CHECK(zero_rt_step_reshard(step, 2, NULL));
+  CHECK(gradient(step, rank, 0));
+  CHECK(gradient(step, rank, 1));
+  CHECK(gradient(step, rank, kUnits));
+  /* The backward pass ends here, whether the library knows it or not, and with
+   * it its order. Discard ends one, too. */
+  use(step, 0);
+  CHECK(zero_rt_step_accumulate(step));
+  use(step, 0);
+  CHECK(zero_rt_step_discard(step));
+  use(step, 2);
+  CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+  CHECK(zero_rt_step_discard(step));
+  long long before = gathersOf(runtime);
+  train(step, rank);
+  if (rank == 0)
+    printf("gathered in 3 steps: %lld\n", gathersOf(runtime) - before);
+}
+
 static void disagree(zero_rt_step *step, int rank) {
   if (is("order")) {
     report(rank, "unshard", zero_rt_step_unshard(step, rank, NULL));
@@ -288,6 +339,8 @@ static void *runRank(void *argument) {
     frozen(step, rank);
   else if (is("poison"))
     readLate(step, rank);
+  else if (is("departs"))
+    depart(runtime, step, rank);
   else
     disagree(step, rank);
   (void)zero_rt_step_destroy(step);

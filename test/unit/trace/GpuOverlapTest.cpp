@@ -25,11 +25,13 @@ namespace {
 /// One rank, whose collectives run on a stream as those of more do.
 class GpuOverlap : public GpuTest {
 protected:
-  void open(int stage, const std::string &offload = "none") {
+  void open(int stage, const std::string &offload = "none",
+            const std::string &unitOrder = "calls") {
     LowerOptions options;
     options.mesh = "dp=1";
     options.stage = stage;
     options.offload = offload;
+    options.unitOrder = unitOrder;
     options.bucketBytes = 1; // one for each parameter
     library.hasUnits = stage == 3;
     GpuTest::open(options);
@@ -240,7 +242,7 @@ protected:
     GpuOverlap::SetUp();
     if (IsSkipped())
       return;
-    open(/*stage=*/3);
+    open(/*stage=*/3, "none", unitOrder);
     cuCtxPushCurrent_v2(fake::contextOf(0));
     ASSERT_EQ(cuStreamCreate(&stream, 1), 0);
     rank->check(rank->calls().find_unit(rank->step, "fc1", &fc1));
@@ -276,7 +278,7 @@ protected:
     unshard(fc2);
     if (ahead)
       rank->check(zero_rt_step_prefetch(rank->step, fc1));
-    EXPECT_EQ(cuStreamSynchronize(stream), 0);
+    EXPECT_TRUE(hasPassed(stream)); // and so has what goes on beside it
     rank->check(rank->calls().gradient(rank->step, rank->find("fc2.bias"),
                                        &bias, stream, nullptr));
     rank->check(rank->calls().gradient(rank->step, rank->find("fc2.weight"),
@@ -287,9 +289,15 @@ protected:
     return hasPassed(stream);
   }
 
+  const char *unitOrder = "calls";
   zero_rt_stream *stream = nullptr;
   int64_t collective = 0;
   int32_t fc1 = -1, fc2 = -1;
+};
+
+class GpuOrderedUnits : public GpuUnits {
+protected:
+  GpuOrderedUnits() { unitOrder = "declared"; }
 };
 
 TEST_F(GpuUnits, TheNextUnitIsGatheredWhileTheCallerUsesOne) {
@@ -307,6 +315,26 @@ TEST_F(GpuUnits, TheNextUnitIsGatheredWhileTheCallerUsesOne) {
   EXPECT_FALSE(hasPassed(stream));
   fake::holdStream(-1);
   EXPECT_TRUE(hasPassed(stream));
+}
+
+// The caller makes no call of prefetch.
+TEST_F(GpuOrderedUnits, TheNextUnitIsGatheredWhileTheCallerUsesOne) {
+  for (int32_t unit : {fc1, fc1}) { // the end of an order, and a forward pass
+    unshard(unit);
+    rank->check(zero_rt_step_reshard(rank->step, unit, stream));
+  }
+  fake::takeCalls();
+  unshard(fc2);
+  EXPECT_FALSE(isQueued()); // it was
+  EXPECT_TRUE(hasPassed(stream));
+  rank->check(zero_rt_step_reshard(rank->step, fc2, stream));
+}
+TEST_F(GpuOrderedUnits, ItIsGatheredBeforeTheReduction) {
+  for (int32_t unit : {fc1, fc1, fc2}) {
+    unshard(unit);
+    rank->check(zero_rt_step_reshard(rank->step, unit, stream));
+  }
+  EXPECT_TRUE(useNextWhileReducing(/*ahead=*/false));
 }
 
 // Collectives have one order, so a unit that is gathered behind a reduction
