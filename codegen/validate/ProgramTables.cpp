@@ -10,6 +10,7 @@
 #include "zero_rt/cuda_code.h"
 #include "zero_rt/library.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;

@@ -15,12 +15,6 @@ void Units::unshard(int64_t layer) const {
         "zero_rt_step_unshard", rank);
 }
 
-void Units::prefetch(int64_t layer) const {
-  if (layer >= 0 && layer < int64_t(units.size()))
-    check(zero_rt_step_prefetch(step, units[size_t(layer)]),
-          "zero_rt_step_prefetch", rank);
-}
-
 void Units::reshard(int64_t layer) const {
   check(zero_rt_step_reshard(step, units[size_t(layer)], nullptr),
         "zero_rt_step_reshard", rank);
@@ -29,11 +23,8 @@ void Units::reshard(int64_t layer) const {
 void Units::use(int64_t layer, Use use) const {
   switch (use) {
   case Use::BeforeForward:
-    unshard(layer);
-    return prefetch(layer + 1);
   case Use::BeforeBackward:
-    unshard(layer);
-    return prefetch(layer - 1);
+    return unshard(layer);
   case Use::AfterForward:
   case Use::AfterBackward:
     return reshard(layer);

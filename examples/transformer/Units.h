@@ -13,8 +13,9 @@
 
 namespace transformer {
 
-/// Gathers the parameters of a layer for its forward and for its backward pass,
-/// and those of the next one meanwhile.
+/// Gathers the parameters of a layer for its forward and for its backward pass.
+/// If the step declares the order of its units, the library gathers those of
+/// the next layer meanwhile.
 class Units {
 public:
   /// |units| has the number of each layer's unit. Without units each rank has
@@ -33,7 +34,6 @@ public:
 
 private:
   void unshard(int64_t layer) const;
-  void prefetch(int64_t layer) const;
   void reshard(int64_t layer) const;
 
   zero_rt_step *step;

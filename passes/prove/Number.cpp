@@ -14,6 +14,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -302,6 +304,67 @@ static Expr checkConstant(Algebra &algebra, Operation &op, ArrayRef<Number> x,
       "an operation on constants with a result that is not finite");
 }
 
+/// The digits that |sum| of |addends| loses since terms of them cancel.
+static int findLostBits(Algebra &algebra, ArrayRef<Expr> addends, Expr sum) {
+  if (llvm::all_of(addends, isConstant)) {
+    double left = std::abs(evaluate(algebra, sum));
+    double addend = std::abs(evaluate(algebra, addends[1]));
+    // 0 is exact. Both addends of a small sum are about as large.
+    bool isSmall = left != 0 && addend > left;
+    return isSmall ? static_cast<int>(std::log2(addend / left)) : 0;
+  }
+  // Whole numbers are exact.
+  if (llvm::all_of(addends, isExactCount))
+    return 0;
+  return prove::getLostBits(addends, sum);
+}
+
+/// The numbers of which |base| is one; none if it is no choice.
+static SmallVector<Expr, 2> getAlternatives(Algebra &algebra, BaseRef base) {
+  ArrayRef<Expr> x = base->operands;
+  if (base->kind != BaseKind::operation)
+    return {};
+  if (base->name == "select")
+    return {x[1], x[2]};
+  if (base->name == "minimumf" || base->name == "maximumf" ||
+      base->name == "minnumf" || base->name == "maxnumf")
+    return {x[0], x[1]};
+  if (base->name == "absf")
+    return {x[0], algebra.negate(x[0])};
+  return {};
+}
+
+/// Choices that are looked at in one sum, and choices in them.
+static constexpr size_t kMostChoices = 8;
+static constexpr int kMostNested = 2;
+
+/// The same where choices in |addends| are decided:
+/// b + 1e9 - (c > 0 ? 1e9 : 0) loses digits of b.
+static int findLostBitsOfChoices(Algebra &algebra, ArrayRef<Expr> addends,
+                                 Expr sum, int nested = 0) {
+  int most = findLostBits(algebra, addends, sum);
+  llvm::SmallSetVector<BaseRef, 4> choices;
+  for (Expr addend : addends)
+    for (const Term &term : addend->getTerms())
+      for (auto [base, exponent] : term.monomial)
+        if (!getAlternatives(algebra, base).empty())
+          choices.insert(base);
+  if (nested == kMostNested || choices.size() > kMostChoices)
+    return most;
+  for (BaseRef choice : choices)
+    for (Expr alternative : getAlternatives(algebra, choice)) {
+      auto decide = [&](Expr a) {
+        return algebra.substitute(a, [&](BaseRef base) {
+          return base == choice ? alternative : nullptr;
+        });
+      };
+      most = std::max(most, findLostBitsOfChoices(
+                                algebra, llvm::map_to_vector(addends, decide),
+                                decide(sum), nested + 1));
+    }
+  return most;
+}
+
 /// The digits that |result| of |op| loses since terms of its operands cancel.
 static int findLostBits(Algebra &algebra, Operation &op, ArrayRef<Number> x,
                         Expr result) {
@@ -310,17 +373,7 @@ static int findLostBits(Algebra &algebra, Operation &op, ArrayRef<Number> x,
   SmallVector<Expr> addends{x.front().expr, x.back().expr};
   if (isa<math::FmaOp>(op))
     addends[0] = algebra.multiply(x[0].expr, x[1].expr);
-  if (llvm::all_of(x, [](const Number &n) { return isConstant(n.expr); })) {
-    double sum = std::abs(evaluate(algebra, result));
-    double addend = std::abs(evaluate(algebra, addends[1]));
-    // 0 is exact. Both addends of a small sum are about as large.
-    bool isSmall = sum != 0 && addend > sum;
-    return isSmall ? static_cast<int>(std::log2(addend / sum)) : 0;
-  }
-  // Whole numbers are exact.
-  if (llvm::all_of(x, [](const Number &n) { return isExactCount(n.expr); }))
-    return 0;
-  return prove::getLostBits(addends, result);
+  return findLostBitsOfChoices(algebra, addends, result);
 }
 
 void prove::addCondition(Conditions &conditions, const Number &condition) {

@@ -403,6 +403,20 @@ def test_units_that_are_kept(workers: Workers, keep: bool | str) -> None:
     check_equal(workers, training, train_repeatably)
 
 
+@pytest.mark.parametrize("keep", [False, "last"])
+def test_units_in_a_declared_order(workers: Workers, keep: bool | str) -> None:
+    for width in (16, 768):
+        training = Training(accumulation=2, keep=keep, width=width, device="cuda")
+        training = dataclasses.replace(training, unit_order="declared")
+        check_equal(workers, training, train_repeatably)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_units(workers: Workers, backend: str) -> None:
+    training = Training(accumulation=2, backend=backend, width=64, device="cuda")
+    check_equal(workers, training, train_repeatably)
+
+
 @pytest.mark.parametrize("offload", [False, "parameters"])
 def test_a_layer_that_is_frozen(workers: Workers, offload: bool | str) -> None:
     for layer, width in ((0, 16), (2, 768)):

@@ -85,6 +85,10 @@ def test_checkpointing(workers: Workers, checkpointing: str) -> None:
     check_equal(workers, Training(checkpointing=checkpointing, accumulation=2))
 
 
+def test_compiled_layers(workers: Workers) -> None:
+    check_equal(workers, Training(accumulation=2, backend="aot_eager", evaluates=True))
+
+
 def test_forward_passes_without_a_backward_pass(workers: Workers) -> None:
     check_equal(workers, Training(evaluates=True, accumulation=2))
 

@@ -84,6 +84,8 @@ class Training:
     # A layer without trained parameters.
     frozen_layer: int | None = None
     words_are_frozen: bool = False
+    # What torch.compile makes of each layer.
+    backend: str = ""
     width: int = 16
     device: str = "cpu"
 
@@ -101,6 +103,9 @@ def make_deep(training: Training, seed: int = 0) -> Deep:
     if training.frozen_layer is not None:
         model.layers[training.frozen_layer].requires_grad_(False)
     model.words.requires_grad_(not training.words_are_frozen)
+    if training.backend:
+        for layer in model.layers:
+            layer.compile(backend=training.backend)
     return model.to(training.device, training.dtype)
 
 

@@ -51,6 +51,10 @@ class Host:
         target = ctypes.create_string_buffer(max(1, size))
         return self.time(lambda: ctypes.memmove(target, source, size))[0]
 
+    def time_sum(self, elements: int) -> float | None:
+        del elements
+        return None
+
     def time_peer(self, sizes: list[int]) -> float | None:
         del sizes
         return None
@@ -144,6 +148,11 @@ class Cuda:
 
         source, target = make(to_device), make(to_host)
         return self.time(lambda: target.copy_(source, non_blocking=True))[0]
+
+    def time_sum(self, elements: int) -> float:
+        """PyTorch's sum of an array of f32, which it only reads."""
+        array = self.torch.zeros(max(1, elements), device="cuda")
+        return self.time(array.sum)[0]
 
     def time_peer(self, sizes: list[int]) -> float:
         """clip_grad_norm_, fused AdamW and zero_grad, which drops gradients."""

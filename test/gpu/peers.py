@@ -147,6 +147,10 @@ class Measurement:
             ours = sum_kernels(flat.kernels, part)
             self.table.add(f"{what}: bytes/s / those of a copy", in_ms(ours),
                            in_ms(copy), divide(copy, ours), goal)
+        # A copy writes half of its bytes, and a norm reads all of them.
+        reading = self.clock.time_sum(flat.elements)
+        self.table.add("norm: PyTorch's time of a sum / ours", in_ms(ours), in_ms(reading),
+                       divide(reading, ours), "")
         launches = len(flat.kernels) if flat.kernels else None
         self.table.add("kernels in an apply", launches, None, launches, "<= 4", "")
         host = flat.host * 1e6

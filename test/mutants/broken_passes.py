@@ -39,6 +39,10 @@ STEPS = [
     "--mesh dp=2,tp=2 --parameters 2 --optimizer sgd --normalize tokens --sizes 70,2 "
     f"--loss-scale {ROOT}/examples/loss_scales/torch.mlir "
     f"--schedule {ROOT}/examples/schedules/linear.mlir",
+    "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --units 2 --frozen 2 "
+    "--unit-orders 2",
+    "--mesh edp=2,ep=2 --classes dense,expert --parameters 4 --optimizer sgd --sizes 70,32 "
+    "--units 4 --frozen 1",
 ]
 # Buckets of one parameter and of several.
 LOWERINGS = [
@@ -46,6 +50,11 @@ LOWERINGS = [
     "--stage=1 --bucket-bytes=16 --offload=optimizer",
     "--stage=2 --bucket-bytes=16",
     "--stage=2 --bucket-bytes=25MiB --offload=optimizer",
+]
+LOWERINGS_OF_UNITS = [
+    "--stage=3 --bucket-bytes=16",
+    "--stage=3 --bucket-bytes=25MiB --offload=parameters --keep-after-forward=last",
+    "--stage=3 --bucket-bytes=16 --reduce=apply",
 ]
 
 
@@ -63,12 +72,12 @@ def find_rejection(tool, folder):
                 [sys.executable, ROOT / "tools/scripts/make_step.py", *arguments],
                 stdout=out, check=True,
             )  # fmt: skip
-        for lowering in LOWERINGS:
-            done = subprocess.run(
-                [*tool, file, *lowering.split()],
-                capture_output=True,
-                text=True,
-            )
+        for lowering in LOWERINGS_OF_UNITS if "--units" in arguments else LOWERINGS:
+            options = [*tool, *lowering.split()]
+            if "--one-backward" in arguments:
+                options = [text.replace("--accumulation=1,2", "--accumulation=1")
+                           if isinstance(text, str) else text for text in options]
+            done = subprocess.run([*options, file], capture_output=True, text=True)
             if done.returncode != 0:
                 errors = [line for line in done.stderr.splitlines() if "error:" in line]
                 return errors[0].split("error: ", 1)[-1] if errors else "a crash"

@@ -80,12 +80,15 @@ out=build/demo
 mkdir -p "$out"
 echo "== the step as the model writes it: $out/step.mlir"
 units=()
-[[ $stage -lt 3 ]] || units=(--units)
+flags=("--stage=$stage" "--offload=$offload")
+if [[ $stage -eq 3 ]]; then
+  units=(--units)
+  flags+=(--unit-order=declared) # a model uses its layers in one order
+fi
 build/bin/char_model --emit-step "${units[@]}" --mesh "$mesh" \
   --precision "$precision" "${text[@]}" >"$out/step.mlir"
-echo "== zero-compile $out/step.mlir -o $out --stage=$stage --offload=$offload"
-build/bin/zero-compile "$out/step.mlir" -o "$out" --stage="$stage" \
-  --offload="$offload" --print-plan
+echo "== zero-compile $out/step.mlir -o $out ${flags[*]}"
+build/bin/zero-compile "$out/step.mlir" -o "$out" "${flags[@]}" --print-plan
 echo "== training"
 build/bin/char_model --library "$out/libtrain.so" --mesh "$mesh" \
   --precision "$precision" "${text[@]}" "${train[@]}"
