@@ -235,6 +235,8 @@ public:
   /// The sum of |function|(term) over all terms; null if one of them is null.
   Expr mapTerms(Expr a, llvm::function_ref<Expr(const Term &)> function);
   Expr product(Rational coefficient, const Monomial &monomial);
+  /// Null where an exponent is too large.
+  std::optional<Monomial> multiply(const Monomial &a, const Monomial &b);
 
   /// Replaces bases in |a|, also in operands. A base for which |function| gives
   /// null stays.
@@ -247,7 +249,6 @@ public:
 
 private:
   Expr intern(std::vector<Term> terms);
-  std::optional<Monomial> multiply(const Monomial &a, const Monomial &b);
   Expr asFactor(Expr a);
   Expr multiplyFactor(Expr a, Expr b);
   Expr joinSums(Expr a);
@@ -286,6 +287,12 @@ private:
   llvm::DenseMap<Expr, Expr> known;
   llvm::DenseMap<BaseRef, Expr> replacements; // null: stays
 };
+
+/// Whether |a| is made of constants alone. It is not deep: walks are recursive.
+bool isConstant(Expr a);
+
+/// The value of |a|, which is constant.
+double evaluateConstant(Algebra &algebra, Expr a);
 
 /// Whether |base| is finite and not 0 in an applied step, so that it is 1 over
 /// itself: a constant; what gradients are divided by, which are counts of

@@ -197,3 +197,21 @@ void prove::visitBases(Expr a, llvm::function_ref<void(BaseRef)> visit,
         }
   }
 }
+
+bool prove::isConstant(Expr a) {
+  constexpr unsigned kDeep = 8;
+  return a->getDepth() <= kDeep &&
+         llvm::all_of(a->getTerms(), [](const Term &term) {
+           return llvm::all_of(term.monomial, [](auto factor) {
+             BaseRef base = factor.first;
+             return base->kind == BaseKind::constant ||
+                    (base->kind == BaseKind::operation &&
+                     llvm::all_of(base->operands, isConstant));
+           });
+         });
+}
+
+double prove::evaluateConstant(Algebra &algebra, Expr a) {
+  return algebra.evaluate(
+      a, [](BaseRef) -> std::optional<double> { return std::nullopt; });
+}

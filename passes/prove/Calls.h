@@ -107,6 +107,10 @@ private:
   mlir::FailureOr<llvm::SmallVector<Number>>
   evaluateKernel(LaunchedKernel &kernel, llvm::ArrayRef<Number> arrays,
                  llvm::ArrayRef<Number> scalars);
+  struct LaunchedElements;
+  mlir::FailureOr<LaunchedElements>
+  launchOn(LaunchedKernel &kernel, llvm::ArrayRef<const Piece *> operands,
+           size_t row);
   bool launchOver(LaunchedKernel &kernel, bool onOwner,
                   std::vector<Pieces> &written, Pieces &addends);
   /// Finds the axes whose owners the operands of a launch distinguish.

@@ -51,80 +51,115 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
   return it->second = values;
 }
 
+/// The new elements and pads of the operands that |kernel| writes, and of the
+/// addends of its sum, for elements and pads of its operands.
+struct Calls::LaunchedElements {
+  SmallVector<std::pair<Number, Number>, 4> written;
+  std::pair<Number, Number> addend;
+};
+
+FailureOr<Calls::LaunchedElements>
+Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
+                size_t row) {
+  unsigned numArrays = kernel.op.getNumArrays();
+  ArrayRef<Number> scalars;
+  if (!kernel.rows.empty())
+    scalars = kernel.rows[row];
+  SmallVector<Number> elements, pads;
+  for (const Piece *piece : operands) {
+    elements.push_back(piece->element);
+    pads.push_back(piece->pad);
+  }
+  auto ofElement = evaluateKernel(kernel, elements, scalars);
+  if (failed(ofElement))
+    return failure();
+  auto ofPad = evaluateKernel(kernel, pads, scalars);
+  LaunchedElements made;
+  unsigned result = 0;
+  for (unsigned a = 0; a < numArrays; ++a) {
+    if (kernel.op.getArrayAccess(a) == zrt::Access::read)
+      continue;
+    Precision type(kernel.op.getArrayType(a));
+    auto choose = [&](Number made, Number old) {
+      // A kernel that only converts has one operand to convert.
+      bool converts =
+          numArrays == 2 && llvm::any_of(elements, [&](const Number &from) {
+            return made.expr == from.expr;
+          });
+      if (!converts)
+        made.beforeConversion.reset();
+      made.expr =
+          joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
+      made.narrow(type);
+      if (!kernel.conditions.empty()) {
+        Expr runs = kernel.conditions[row];
+        made.expr = algebra.operation("select", {runs, made.expr, old.expr});
+        made.skipped = old.skipped;
+        made.ran = old.ran && old.ran != runs
+                       ? algebra.symmetric("ori", old.ran, runs)
+                       : runs;
+      }
+      return made;
+    };
+    made.written.emplace_back(choose((*ofElement)[result], elements[a]),
+                              choose((*ofPad)[result], pads[a]));
+    ++result;
+  }
+  if (kernel.op.getSums()) {
+    auto choose = [&](Number made) {
+      if (!kernel.conditions.empty())
+        made.expr = algebra.operation(
+            "select", {kernel.conditions[row], made.expr, algebra.integer(0)});
+      return made;
+    };
+    made.addend = {choose((*ofElement)[result]), choose((*ofPad)[result])};
+  }
+  return made;
+}
+
 /// Runs |kernel| for all elements, on their owners or on the other ranks. The
 /// new elements of operand i go to written[i], and addends of the sum to
 /// |addends|.
 bool Calls::launchOver(LaunchedKernel &kernel, bool onOwner,
                        std::vector<Pieces> &written, Pieces &addends) {
-  unsigned numArrays = kernel.op.getNumArrays();
-  written.assign(numArrays, {});
+  written.assign(kernel.op.getNumArrays(), {});
   SmallVector<const Piece *> cursors;
   for (Contents *contents : kernel.operands)
     cursors.push_back(
         (onOwner || !contents->hasOther ? contents->own : contents->other)
             .begin());
+  // Parameters of two groups may alternate, and their elements be alike.
+  struct Last {
+    SmallVector<const Piece *> operands;
+    LaunchedElements made;
+  };
+  llvm::SmallDenseMap<size_t, Last> lastOfRow;
   int64_t begin = 0;
   for (auto [segment, end] : llvm::enumerate(kernel.segments.getEnds())) {
     size_t row = kernel.segments.getRows().empty()
                      ? 0
                      : kernel.segments.getRows()[segment];
-    ArrayRef<Number> scalars;
-    if (!kernel.rows.empty())
-      scalars = kernel.rows[row];
     for (bool isDone = end == begin; !isDone;) {
       int64_t partEnd = end;
-      SmallVector<Number> elements, pads;
-      for (const Piece *piece : cursors) {
+      for (const Piece *piece : cursors)
         partEnd = std::min(partEnd, piece->end);
-        elements.push_back(piece->element);
-        pads.push_back(piece->pad);
+      auto [it, isNew] = lastOfRow.try_emplace(row);
+      if (isNew || it->second.operands != cursors) {
+        auto made = launchOn(kernel, cursors, row);
+        if (failed(made))
+          return false;
+        it->second = {cursors, std::move(*made)};
       }
-      auto ofElement = evaluateKernel(kernel, elements, scalars);
-      if (failed(ofElement))
-        return false;
-      auto ofPad = evaluateKernel(kernel, pads, scalars);
-      unsigned result = 0;
-      for (unsigned a = 0; a < numArrays; ++a) {
+      const LaunchedElements &made = it->second.made;
+      const auto *next = made.written.begin();
+      for (unsigned a = 0; a < kernel.op.getNumArrays(); ++a) {
         if (kernel.op.getArrayAccess(a) == zrt::Access::read)
           continue;
-        Precision type(kernel.op.getArrayType(a));
-        auto choose = [&](Number made, Number old) {
-          // A kernel that only converts has one operand to convert.
-          bool converts =
-              numArrays == 2 && llvm::any_of(elements, [&](const Number &from) {
-                return made.expr == from.expr;
-              });
-          if (!converts)
-            made.beforeConversion.reset();
-          made.expr = joinLast(algebra, made.expr,
-                               inApply ? Epoch::all : Epoch::earlier);
-          made.narrow(type);
-          if (!kernel.conditions.empty()) {
-            Expr runs = kernel.conditions[row];
-            made.expr =
-                algebra.operation("select", {runs, made.expr, old.expr});
-            made.skipped = old.skipped;
-            made.ran = old.ran && old.ran != runs
-                           ? algebra.symmetric("ori", old.ran, runs)
-                           : runs;
-          }
-          return made;
-        };
-        append(written[a], {partEnd, choose((*ofElement)[result], elements[a]),
-                            choose((*ofPad)[result], pads[a])});
-        ++result;
+        append(written[a], {partEnd, next->first, next->second});
+        ++next;
       }
-      if (kernel.op.getSums()) {
-        auto choose = [&](Number made) {
-          if (!kernel.conditions.empty())
-            made.expr =
-                algebra.operation("select", {kernel.conditions[row], made.expr,
-                                             algebra.integer(0)});
-          return made;
-        };
-        append(addends, {partEnd, choose((*ofElement)[result]),
-                         choose((*ofPad)[result])});
-      }
+      if (kernel.op.getSums())
+        append(addends, {partEnd, made.addend.first, made.addend.second});
       for (const Piece *&piece : cursors)
         if (piece->end == partEnd)
           ++piece;

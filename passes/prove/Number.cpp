@@ -10,11 +10,10 @@
 #include "dialect/zero/ZeroDialect.h"
 #include "passes/prove/Counts.h"
 #include "passes/prove/Exactness.h"
+#include "passes/prove/LostBits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-
-#include "llvm/ADT/SetVector.h"
 
 #include <cmath>
 
@@ -254,26 +253,6 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   return nullptr;
 }
 
-/// Whether |a| is made of constants alone. It is not deep: walks are recursive.
-static bool isConstant(Expr a) {
-  constexpr unsigned kDeep = 8;
-  return a->getDepth() <= kDeep &&
-         llvm::all_of(a->getTerms(), [](const Term &term) {
-           return llvm::all_of(term.monomial, [](auto factor) {
-             BaseRef base = factor.first;
-             return base->kind == BaseKind::constant ||
-                    (base->kind == BaseKind::operation &&
-                     llvm::all_of(base->operands, isConstant));
-           });
-         });
-}
-
-/// The value of |a|, which is constant.
-static double evaluate(Algebra &algebra, Expr a) {
-  return algebra.evaluate(
-      a, [](BaseRef) -> std::optional<double> { return std::nullopt; });
-}
-
 /// Whether |op| selects one of two numbers that are one. Its condition has no
 /// effect then. An input in it has: where it is nan the step is refused.
 static bool selectsNothing(Operation &op, ArrayRef<Number> x) {
@@ -294,86 +273,25 @@ static Expr checkConstant(Algebra &algebra, Operation &op, ArrayRef<Number> x,
       !llvm::all_of(x, [](const Number &n) { return isConstant(n.expr); }))
     return result;
   bool dividesByZero =
-      isa<arith::DivFOp>(op) && evaluate(algebra, x[1].expr) == 0;
+      isa<arith::DivFOp>(op) && evaluateConstant(algebra, x[1].expr) == 0;
   auto type = cast<FloatType>(op.getResult(0).getType());
   double largest =
       APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
-  if (!dividesByZero && std::abs(evaluate(algebra, result)) <= largest)
+  if (!dividesByZero && std::abs(evaluateConstant(algebra, result)) <= largest)
     return result;
   return algebra.undefined(
       "an operation on constants with a result that is not finite");
 }
 
-/// The digits that |sum| of |addends| loses since terms of them cancel.
-static int findLostBits(Algebra &algebra, ArrayRef<Expr> addends, Expr sum) {
-  if (llvm::all_of(addends, isConstant)) {
-    double left = std::abs(evaluate(algebra, sum));
-    double addend = std::abs(evaluate(algebra, addends[1]));
-    // 0 is exact. Both addends of a small sum are about as large.
-    bool isSmall = left != 0 && addend > left;
-    return isSmall ? static_cast<int>(std::log2(addend / left)) : 0;
-  }
-  // Whole numbers are exact.
-  if (llvm::all_of(addends, isExactCount))
-    return 0;
-  return prove::getLostBits(addends, sum);
-}
-
-/// The numbers of which |base| is one; none if it is no choice.
-static SmallVector<Expr, 2> getAlternatives(Algebra &algebra, BaseRef base) {
-  ArrayRef<Expr> x = base->operands;
-  if (base->kind != BaseKind::operation)
-    return {};
-  if (base->name == "select")
-    return {x[1], x[2]};
-  if (base->name == "minimumf" || base->name == "maximumf" ||
-      base->name == "minnumf" || base->name == "maxnumf")
-    return {x[0], x[1]};
-  if (base->name == "absf")
-    return {x[0], algebra.negate(x[0])};
-  return {};
-}
-
-/// Choices that are looked at in one sum, and choices in them.
-static constexpr size_t kMostChoices = 8;
-static constexpr int kMostNested = 2;
-
-/// The same where choices in |addends| are decided:
-/// b + 1e9 - (c > 0 ? 1e9 : 0) loses digits of b.
-static int findLostBitsOfChoices(Algebra &algebra, ArrayRef<Expr> addends,
-                                 Expr sum, int nested = 0) {
-  int most = findLostBits(algebra, addends, sum);
-  llvm::SmallSetVector<BaseRef, 4> choices;
-  for (Expr addend : addends)
-    for (const Term &term : addend->getTerms())
-      for (auto [base, exponent] : term.monomial)
-        if (!getAlternatives(algebra, base).empty())
-          choices.insert(base);
-  if (nested == kMostNested || choices.size() > kMostChoices)
-    return most;
-  for (BaseRef choice : choices)
-    for (Expr alternative : getAlternatives(algebra, choice)) {
-      auto decide = [&](Expr a) {
-        return algebra.substitute(a, [&](BaseRef base) {
-          return base == choice ? alternative : nullptr;
-        });
-      };
-      most = std::max(most, findLostBitsOfChoices(
-                                algebra, llvm::map_to_vector(addends, decide),
-                                decide(sum), nested + 1));
-    }
-  return most;
-}
-
 /// The digits that |result| of |op| loses since terms of its operands cancel.
-static int findLostBits(Algebra &algebra, Operation &op, ArrayRef<Number> x,
-                        Expr result) {
+static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
+                          Expr result) {
   if (!isa<arith::AddFOp, arith::SubFOp, math::FmaOp>(op))
     return 0;
   SmallVector<Expr> addends{x.front().expr, x.back().expr};
   if (isa<math::FmaOp>(op))
     addends[0] = algebra.multiply(x[0].expr, x[1].expr);
-  return findLostBitsOfChoices(algebra, addends, result);
+  return findLostBits(algebra, addends, result);
 }
 
 void prove::addCondition(Conditions &conditions, const Number &condition) {
@@ -430,7 +348,7 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result.arrived = operands[0].arrived;
         result.arrivedAs = operands[0].arrivedAs;
       }
-      int lostBits = findLostBits(algebra, op, operands, result.expr);
+      int lostBits = findBitsLostBy(algebra, op, operands, result.expr);
       result.lose(lostBits);
       if (!result.rounding && (lostBits > 0 || mayRound(op, operands, result)))
         result.rounding = &op;

@@ -1,0 +1,144 @@
+//===- LostBits.cpp - Digits that a sum loses -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/LostBits.h"
+
+#include "passes/prove/Counts.h"
+#include "passes/prove/Magnitudes.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <cmath>
+
+using namespace zero;
+using namespace zero::prove;
+
+/// Choices that are looked at in one sum, and choices in them.
+static constexpr size_t kMostChoices = 8;
+static constexpr int kMostNested = 2;
+
+/// The numbers of which |base| is one; none if it is no choice.
+static llvm::SmallVector<Expr, 2> getAlternatives(Algebra &algebra,
+                                                  BaseRef base) {
+  llvm::ArrayRef<Expr> x = base->operands;
+  if (base->kind != BaseKind::operation)
+    return {};
+  if (base->name == "select")
+    return {x[1], x[2]};
+  if (base->name == "minimumf" || base->name == "maximumf" ||
+      base->name == "minnumf" || base->name == "maxnumf")
+    return {x[0], x[1]};
+  if (base->name == "absf")
+    return {x[0], algebra.negate(x[0])};
+  return {};
+}
+
+using Choices = llvm::SmallSetVector<BaseRef, 4>;
+
+static void addChoices(Algebra &algebra, const Term &term, Choices &choices) {
+  for (auto [base, exponent] : term.monomial)
+    if (exponent == 1 && !getAlternatives(algebra, base).empty())
+      choices.insert(base);
+}
+
+static Monomial without(const Monomial &monomial, BaseRef choice) {
+  Monomial rest = monomial;
+  llvm::erase_if(rest, [&](auto factor) { return factor.first == choice; });
+  return rest;
+}
+
+/// |a| where |choice| is |alternative|.
+static Expr decide(Algebra &algebra, Expr a, BaseRef choice, Expr alternative) {
+  llvm::SmallVector<Expr> terms;
+  for (const Term &term : a->getTerms()) {
+    bool isDecided = llvm::is_contained(term.monomial,
+                                        std::pair<BaseRef, int64_t>(choice, 1));
+    Expr product =
+        algebra.product(term.coefficient, without(term.monomial, choice));
+    terms.push_back(isDecided
+                        ? algebra.multiply(product, alternative)
+                        : algebra.product(term.coefficient, term.monomial));
+  }
+  return algebra.sum(terms);
+}
+
+/// The monomials that |term| may be where its choices are decided.
+static void addDecided(Algebra &algebra, const Monomial &monomial, int nested,
+                       std::vector<Monomial> &decided) {
+  if (nested == kMostNested)
+    return;
+  Choices choices;
+  addChoices(algebra, {{1, 1}, monomial}, choices);
+  for (BaseRef choice : choices)
+    for (Expr alternative : getAlternatives(algebra, choice))
+      for (const Term &term : alternative->getTerms())
+        if (auto product =
+                algebra.multiply(without(monomial, choice), term.monomial)) {
+          decided.push_back(*product);
+          addDecided(algebra, *product, nested + 1, decided);
+        }
+}
+
+/// Whether a term that is decided may cancel another one. Few sums have such.
+static bool mayCancel(Algebra &algebra, llvm::ArrayRef<Expr> addends) {
+  std::vector<Monomial> decided;
+  for (Expr addend : addends)
+    for (const Term &term : addend->getTerms())
+      addDecided(algebra, term.monomial, 0, decided);
+  for (size_t i = 0; i < decided.size(); ++i)
+    if (llvm::is_contained(llvm::ArrayRef(decided).drop_front(i + 1),
+                           decided[i]) ||
+        llvm::any_of(addends, [&](Expr addend) {
+          return llvm::any_of(addend->getTerms(), [&](const Term &term) {
+            return term.monomial == decided[i];
+          });
+        }))
+      return true;
+  return false;
+}
+
+static int findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                           Expr sum) {
+  if (llvm::all_of(addends, isConstant)) {
+    double left = std::abs(evaluateConstant(algebra, sum));
+    double addend = std::abs(evaluateConstant(algebra, addends[1]));
+    // 0 is exact. Both addends of a small sum are about as large.
+    bool isSmall = left != 0 && addend > left;
+    return isSmall ? static_cast<int>(std::log2(addend / left)) : 0;
+  }
+  // Whole numbers are exact.
+  return llvm::all_of(addends, isExactCount) ? 0 : getLostBits(addends, sum);
+}
+
+static int findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                            Expr sum, int nested) {
+  Choices choices;
+  for (Expr addend : addends)
+    for (const Term &term : addend->getTerms())
+      addChoices(algebra, term, choices);
+  int most = 0;
+  if (nested == kMostNested || choices.size() > kMostChoices)
+    return most;
+  for (BaseRef choice : choices)
+    for (Expr alternative : getAlternatives(algebra, choice)) {
+      auto decideIt = [&](Expr a) {
+        return decide(algebra, a, choice, alternative);
+      };
+      llvm::SmallVector<Expr> now = llvm::map_to_vector(addends, decideIt);
+      Expr sumNow = decideIt(sum);
+      most = std::max({most, findOwnLostBits(algebra, now, sumNow),
+                       findWhereDecided(algebra, now, sumNow, nested + 1)});
+    }
+  return most;
+}
+
+int prove::findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                        Expr sum) {
+  int most = findOwnLostBits(algebra, addends, sum);
+  return mayCancel(algebra, addends)
+             ? std::max(most, findWhereDecided(algebra, addends, sum, 0))
+             : most;
+}
