@@ -243,8 +243,8 @@ def Zero_UnitOrderOp : Zero_Op<"unit_order",
     where its first unit begins it anew, and where the step is applied or discarded. An order
     that has begun in a backward pass ends with it, or where another order begins.
 
-    A module without an order leaves it to the caller, who makes the calls of `prefetch`. At
-    other stages than 3 an order says nothing.
+    In a module without an order the caller may use units in any order, and calls `prefetch`
+    itself. At other stages than 3 an order has no effect.
 
     Constraints:
 

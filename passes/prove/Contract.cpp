@@ -228,8 +228,8 @@ static void compareUnits(Proof &proof, const StepSemantics &first,
   }
 }
 
-/// A caller that departs from an order gets an error. Without an order the
-/// caller says what is gathered ahead, and an order makes that no error.
+/// A program has the orders of its step. If the step has none, its caller may
+/// have asked for orders when it was compiled.
 static void compareUnitOrders(Proof &proof, const StepSemantics &first,
                               const StepSemantics &second) {
   auto getOrders = [](const StepSemantics &semantics) {

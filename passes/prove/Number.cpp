@@ -291,6 +291,12 @@ static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
   SmallVector<Expr> addends{x.front().expr, x.back().expr};
   if (isa<math::FmaOp>(op))
     addends[0] = algebra.multiply(x[0].expr, x[1].expr);
+  // A product of other numbers is no count, even if it is one over the reals.
+  bool areCounts =
+      llvm::all_of(x, [](const Number &n) { return isExactCount(n.expr); });
+  if (!areCounts && llvm::all_of(addends, isExactCount) &&
+      !llvm::all_of(addends, isConstant))
+    return getLostBits(addends, result);
   return findLostBits(algebra, addends, result);
 }
 

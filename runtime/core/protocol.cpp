@@ -136,7 +136,7 @@ zero_rt_status calls::accumulate(Step *step) {
   ZERO_RT_TRY(finishSequence(*step, *row, "accumulate"));
   step->window.close();
   step->backwards.erase(step->window.closedBackwards() - 1);
-  // A backward pass that no input of the first layers needs ends early.
+  // With frozen first layers a backward pass ends before its last unit.
   step->unitOrder.reset();
   return runTransition(*step, *row, {ZERO_RT_EVENT_ACCUMULATE, -1, nullptr},
                        "accumulate");

@@ -82,6 +82,21 @@ def check_hyperparameters(where: str, options: Mapping[str, Any]) -> None:
             )
 
 
+def _check_choice(
+    name: str, value: str, choices: tuple[str, str], hint: str, zero: int
+) -> None:
+    """Checks an argument of stage 3. At other stages it has the first choice."""
+    if value not in choices:
+        raise ZeroOptError(
+            f"{name} is {choices[0]!r} or {choices[1]!r}, got {value!r}; {hint}"
+        )
+    if value != choices[0] and zero != 3:
+        raise ZeroOptError(
+            f"{name} is an argument of ZeRO stage 3, and zero is {zero}; leave it out, or "
+            "give zero=3"
+        )
+
+
 def check_arguments(
     optimizer: str,
     groups: list[ListedGroup],
@@ -93,26 +108,21 @@ def check_arguments(
     unit_order: str,
     reduce: str,
 ) -> None:
-    if unit_order not in ("calls", "declared"):
-        raise ZeroOptError(
-            f"unit_order is 'calls' or 'declared', got {unit_order!r}; 'declared' says "
-            "that the model uses its units in the order of model.modules()"
-        )
-    if unit_order == "declared" and zero != 3:
-        raise ZeroOptError(
-            f"unit_order is an argument of ZeRO stage 3, and zero is {zero}; leave it out, "
-            "or give zero=3"
-        )
-    if reduce not in ("backward", "apply"):
-        raise ZeroOptError(
-            f"reduce is 'backward' or 'apply', got {reduce!r}; 'apply' sums gradients over "
-            "the ranks once a step, and each rank keeps whole gradients"
-        )
-    if reduce == "apply" and zero != 3:
-        raise ZeroOptError(
-            f"reduce is an argument of ZeRO stage 3, and zero is {zero}; leave it out, or "
-            "give zero=3"
-        )
+    _check_choice(
+        "unit_order",
+        unit_order,
+        ("calls", "declared"),
+        "'declared' says that the model uses its units in the order of model.modules()",
+        zero,
+    )
+    _check_choice(
+        "reduce",
+        reduce,
+        ("backward", "apply"),
+        "'apply' sums gradients over the ranks once a step, and each rank keeps whole "
+        "gradients",
+        zero,
+    )
     if not isinstance(keep_after_forward, bool) and keep_after_forward != "last":
         raise ZeroOptError(
             f"keep_after_forward is True, False or 'last', got {keep_after_forward!r}; "
