@@ -13,6 +13,10 @@ zero.parameter @embedding : 40x6xf32, on = [pp : 0]
 zero.parameter @block.weight : 6x6xf32, on = [pp : 1]
 zero.parameter @block.norm : 6xf32, on = [pp : 1]
 zero.parameter @head : 40x6xf32, on = [pp : 2]
+// What stage 3 gathers for a micro-batch, and releases behind it.
+zero.unit @embed [@embedding]
+zero.unit @block [@block.weight, @block.norm]
+zero.unit @project [@head]
 zero.group @all [@embedding, @block.weight, @block.norm, @head]
 
 zero.optimizer @sgd hyper [lr] {

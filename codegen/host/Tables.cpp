@@ -325,9 +325,12 @@ void TableReader::addUnits() {
   llvm::DenseMap<Attribute, int64_t> unitRows;
   for (auto op : program.getOps<zrt::UnitTableOp>()) {
     unitRows[op.getUnitAttr()] = tables.units.size();
-    tables.units.push_back({tables.strings.add(op.getUnit()),
-                            tables.getHandler(op.getUnshardAttr()),
-                            tables.getHandler(op.getReshardAttr())});
+    zero_rt_unit_row row = {tables.strings.add(op.getUnit()), -1, -1};
+    if (!op.isElsewhere()) {
+      row.unshard = tables.getHandler(op.getUnshardAttr());
+      row.reshard = tables.getHandler(op.getReshardAttr());
+    }
+    tables.units.push_back(row);
   }
   if (unitRows.empty())
     return;
@@ -350,23 +353,30 @@ void TableReader::addFrozen() {
   llvm::DenseMap<Attribute, int64_t> unitRows;
   for (auto op : program.getOps<zrt::UnitTableOp>())
     unitRows[op.getUnitAttr()] = unitRows.size();
-  // In order of declaration, as other parameters: callers number them.
+  llvm::DenseMap<Attribute, zrt::FrozenTableOp> tableOf;
+  for (auto table : program.getOps<zrt::FrozenTableOp>())
+    tableOf[table.getBucketAttr()] = table;
+  // In order of declaration, as other parameters: callers number them, alike on
+  // all pipeline stages.
   llvm::DenseMap<Attribute, zero_rt_frozen_row> rows;
-  for (auto table : program.getOps<zrt::FrozenTableOp>()) {
-    auto bucket =
-        zrt::lookup<FrozenBucketOp>(symbols, table, table.getBucketAttr());
+  for (auto bucket : module.getOps<FrozenBucketOp>()) {
+    if (!bucket.isSharded())
+      continue;
+    zrt::FrozenTableOp table = tableOf.lookup(FlatSymbolRefAttr::get(bucket));
     zero_rt_frozen_row row = {};
     row.dtype = getDtype(bucket.getValueType().getElementType());
     row.unit = unitRows.lookup(bucket.getUnitAttr());
-    row.parameter_buffer = tables.getBuffer(table.getParametersAttr());
-    row.unsharded_buffer = tables.getBuffer(table.getUnshardedAttr());
+    row.parameter_buffer =
+        table ? tables.getBuffer(table.getParametersAttr()) : -1;
+    row.unsharded_buffer =
+        table ? tables.getBuffer(table.getUnshardedAttr()) : -1;
     for (auto [member, offset] :
          llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
                          bucket.getOffsets())) {
       row.name = tables.strings.add(member.getValue());
       row.elements =
           getNumHeld(bucket, module.lookupSymbol<ParameterOp>(member));
-      row.offset = offset;
+      row.offset = table ? offset : 0;
       rows[member] = row;
     }
   }

@@ -181,8 +181,9 @@ Traffic zero::countUnits(zrt::ProgramOp program, const Tables &tables) {
   Traffic total;
   SymbolTableCollection symbols;
   for (auto unit : program.getOps<zrt::UnitTableOp>())
-    countHandler(
-        zrt::lookup<zrt::HandlerOp>(symbols, unit, unit.getUnshardAttr()),
-        tables, symbols, total);
+    if (!unit.isElsewhere())
+      countHandler(
+          zrt::lookup<zrt::HandlerOp>(symbols, unit, unit.getUnshardAttr()),
+          tables, symbols, total);
   return total;
 }

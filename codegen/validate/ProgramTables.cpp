@@ -146,9 +146,12 @@ void TableReader::addUnits() {
   llvm::DenseSet<Attribute> units;
   for (auto op : program.getOps<zrt::UnitTableOp>()) {
     units.insert(op.getUnitAttr());
+    auto place = [&](FlatSymbolRefAttr handler) {
+      return number(handler ? calls.getPlace(handler) : -1);
+    };
     add("unit " + op.getUnit().str(),
-        {{"unshard by", number(calls.getPlace(op.getUnshardAttr()))},
-         {"reshard by", number(calls.getPlace(op.getReshardAttr()))}});
+        {{"unshard by", place(op.getUnshardAttr())},
+         {"reshard by", place(op.getReshardAttr())}});
   }
   if (units.empty())
     return;
@@ -169,17 +172,24 @@ void TableReader::addUnits() {
 }
 
 void TableReader::addFrozen() {
+  llvm::DenseMap<Attribute, zrt::FrozenTableOp> tables;
+  for (auto table : program.getOps<zrt::FrozenTableOp>())
+    tables[table.getBucketAttr()] = table;
   llvm::DenseMap<Attribute, Fields> fieldsOf; // by parameter
-  for (auto table : program.getOps<zrt::FrozenTableOp>()) {
-    auto bucket =
-        zrt::lookup<FrozenBucketOp>(symbols, table, table.getBucketAttr());
+  for (auto bucket : module.getOps<FrozenBucketOp>()) {
+    if (!bucket.isSharded())
+      continue;
+    // On another pipeline stage there is no table.
+    zrt::FrozenTableOp table = tables.lookup(FlatSymbolRefAttr::get(bucket));
     for (auto [member, offset] :
          llvm::zip_equal(bucket.getMembers(), bucket.getOffsets()))
       fieldsOf[member] = {
           {"unit", bucket.getUnit().str()},
-          {"parameters", nameOrNone(table.getParametersAttr())},
-          {"unsharded in", nameOrNone(table.getUnshardedAttr())},
-          {"offset", number(offset)}};
+          {"parameters",
+           table ? nameOrNone(table.getParametersAttr()) : "none"},
+          {"unsharded in",
+           table ? nameOrNone(table.getUnshardedAttr()) : "none"},
+          {"offset", number(table ? offset : 0)}};
   }
   for (auto op : module.getOps<ParameterOp>()) {
     auto it = fieldsOf.find(FlatSymbolRefAttr::get(op));

@@ -74,12 +74,16 @@ LogicalResult ProgramInterpreter::initializeParameters() {
 
 void ProgramInterpreter::initializePlaces() {
   SymbolTableCollection symbols;
-  program.getOp().walk([&](zrt::HandlerOp handler) {
-    for (Operation &call : handler.getBody().front())
-      if (ValueType type = zrt::getPlace(symbols, &call);
-          type && !type.getPresent().empty())
-        places[&call] = type;
-  });
+  auto add = [&](Operation *op) {
+    if (ValueType type = zrt::getPlace(symbols, op);
+        type && !type.getPresent().empty())
+      places[op] = type;
+  };
+  for (auto handler : program.getOp().getOps<zrt::HandlerOp>())
+    llvm::for_each(handler.getBody().front(),
+                   [&](Operation &call) { add(&call); });
+  for (auto unit : program.getOp().getOps<zrt::UnitTableOp>())
+    add(unit);
 }
 
 void ProgramInterpreter::initializeProtocol() {

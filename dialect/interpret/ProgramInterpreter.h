@@ -87,6 +87,9 @@ private:
   mlir::LogicalResult planUnit(int64_t rank, zrt::UnitTableOp unit,
                                zrt::Event event);
   bool shareMemory(zrt::UnitTableOp a, zrt::UnitTableOp b);
+  /// Whether |rank| unshards |unit|. In program order all ranks go through the
+  /// handlers together, and calls choose their ranks.
+  bool uses(int64_t rank, zrt::UnitTableOp unit);
   /// The unit of |bucket| that has sharded parameters, or null.
   zrt::UnitTableOp getUnit(mlir::FlatSymbolRefAttr bucket);
   /// Compares what the caller reads with the slices of the ranks.
@@ -154,9 +157,10 @@ private:
   mlir::LogicalResult requireAllocated(mlir::Operation *call,
                                        mlir::FlatSymbolRefAttr buffer,
                                        llvm::ArrayRef<int64_t> ranks);
-  /// Whether |rank| is on a pipeline stage that |call| works on.
-  bool isOn(mlir::Operation *call, int64_t rank) {
-    ValueType type = places.lookup(call);
+  /// Whether |rank| is on a pipeline stage that |op|, a call or the table of a
+  /// unit, works on.
+  bool isOn(mlir::Operation *op, int64_t rank) {
+    ValueType type = places.lookup(op);
     return !type || ranks.isOn(type, rank);
   }
   /// The ranks that meet in a collective over |axes|.
@@ -181,7 +185,8 @@ private:
   llvm::StringMap<size_t> indices;
   std::vector<ExpectedGradient> expected;
   llvm::StringMap<zrt::TransitionOp> transitions; // by "state/event"
-  /// The types of the buffers of calls that do not run on all ranks.
+  /// Of calls that do not run on all ranks: the types of their buffers. Of
+  /// units that are not on all ranks: those of their parameters.
   llvm::DenseMap<mlir::Operation *, ValueType> places;
 
   // The step that is running.

@@ -20,6 +20,10 @@ using namespace zero;
 using zrt::Event;
 using zrt::UnitTableOp;
 
+bool ProgramInterpreter::uses(int64_t rank, UnitTableOp unit) {
+  return !unit.isElsewhere() && (!order || isOn(unit, rank));
+}
+
 LogicalResult ProgramInterpreter::planUnit(int64_t rank, UnitTableOp unit,
                                            Event event) {
   // Checks that the state allows the event, which runs no handler of its own.
@@ -50,7 +54,7 @@ LogicalResult ProgramInterpreter::planReshard(int64_t rank, UnitTableOp unit) {
 }
 
 LogicalResult ProgramInterpreter::planUse(int64_t rank, UnitTableOp unit) {
-  if (!unit)
+  if (!unit || !uses(rank, unit))
     return success();
   if (!llvm::is_contained(unsharded[rank], unit)) {
     for (UnitTableOp other : llvm::to_vector(unsharded[rank]))
@@ -60,9 +64,10 @@ LogicalResult ProgramInterpreter::planUse(int64_t rank, UnitTableOp unit) {
     if (failed(planUnit(rank, unit, Event::unshard)))
       return failure();
   }
-  plans[rank].push_back({Action::Kind::readUnit, nullptr,
-                         [this, rank, unit] { readUnit(rank, unit); }, nullptr,
-                         unit});
+  if (isOn(unit, rank))
+    plans[rank].push_back({Action::Kind::readUnit, nullptr,
+                           [this, rank, unit] { readUnit(rank, unit); },
+                           nullptr, unit});
   return success();
 }
 
@@ -70,7 +75,7 @@ LogicalResult ProgramInterpreter::planPrefetch(int64_t rank, UnitTableOp unit) {
   auto blocks = [&](UnitTableOp other) {
     return other == unit || shareMemory(unit, other);
   };
-  if (!unit || llvm::any_of(unsharded[rank], blocks))
+  if (!unit || !uses(rank, unit) || llvm::any_of(unsharded[rank], blocks))
     return success();
   unsharded[rank].push_back(unit);
   return planUnit(rank, unit, Event::unshard);
@@ -78,6 +83,7 @@ LogicalResult ProgramInterpreter::planPrefetch(int64_t rank, UnitTableOp unit) {
 
 LogicalResult ProgramInterpreter::planUnits(int64_t rank, bool isBackward) {
   auto units = llvm::to_vector(program.getOp().getOps<UnitTableOp>());
+  llvm::erase_if(units, [&](UnitTableOp unit) { return !uses(rank, unit); });
   // An order of streams also chooses the unit that is used first.
   if (!units.empty())
     std::rotate(units.begin(), units.begin() + (seed + seed / 2) % units.size(),

@@ -218,8 +218,33 @@ LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "has no members: nothing would be gathered";
   if (failed(verifyNoSharedMember(*this)))
     return failure();
+  ParameterOp first;
   return forEachMember(*this, getMembers(), symbols,
-                       [](size_t, ParameterOp) { return success(); });
+                       [&](size_t, ParameterOp member) -> LogicalResult {
+                         if (!first)
+                           first = member;
+                         // unit_c2
+                         if (member.getValueType().getPresent() ==
+                             first.getValueType().getPresent())
+                           return success();
+                         InFlightDiagnostic diag =
+                             emitOpError()
+                             << "member @" << member.getSymName()
+                             << " is on other pipeline stages than member @"
+                             << first.getSymName()
+                             << "; put them into units of their own";
+                         for (ParameterOp each : {member, first})
+                           diag.attachNote(each.getLoc())
+                               << "@" << each.getSymName() << " is here";
+                         return diag;
+                       });
+}
+
+ValueType UnitOp::getPlace(SymbolTableCollection &symbols) {
+  return symbols
+      .lookupNearestSymbolFrom<ParameterOp>(
+          *this, cast<FlatSymbolRefAttr>(getMembers()[0]))
+      .getValueType();
 }
 
 LogicalResult UnitOrderOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -213,7 +213,9 @@ def Zero_UnitOp : Zero_Op<"unit",
     Constraints:
 
     - `unit_c1`: a unit has members; every member is a `zero.parameter`, listed once, and
-      member of no other unit.
+      member of no other unit;
+    - `unit_c2`: all members are on the same pipeline stages. Reason: a unit is gathered as a
+      whole, by the ranks that use it.
 
     Example:
 
@@ -228,6 +230,8 @@ def Zero_UnitOp : Zero_Op<"unit",
   let extraClassDeclaration = [{
     /// A `zrt.program` names the unit from a symbol table of its own.
     bool canDiscardOnUseEmpty() { return false; }
+    /// A type on the pipeline stages of all members.
+    ::zero::ValueType getPlace(::mlir::SymbolTableCollection &symbols);
   }];
 }
 

@@ -82,13 +82,16 @@ void PathBuilder::runSequence(TransitionOp arrive) {
 }
 
 void PathBuilder::runUnits() {
-  for (auto unit : program.getOps<UnitTableOp>())
+  for (auto unit : program.getOps<UnitTableOp>()) {
+    if (unit.isElsewhere())
+      continue;
     path.steps.push_back({symbols.lookup<HandlerOp>(unit.getUnshardAttr()),
                           symbols.lookup<HandlerOp>(unit.getReshardAttr()),
                           unit,
                           /*arriving=*/nullptr,
                           /*closed=*/nullptr,
                           /*isOptional=*/true});
+  }
 }
 
 Path PathBuilder::build(TransitionOp transition) {

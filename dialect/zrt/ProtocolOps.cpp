@@ -175,6 +175,12 @@ LogicalResult UnitTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
       diag.attachNote(other.getLoc()) << "the other one is here";
       return diag;
     }
+  // unit_table_c3
+  if (!getUnshardAttr() != !getReshardAttr())
+    return emitOpError() << "has one handler, expected one for unshard and one "
+                            "for reshard";
+  if (isElsewhere())
+    return success();
   for (FlatSymbolRefAttr symbol : {getUnshardAttr(), getReshardAttr()})
     if (failed(require<HandlerOp>(symbols, *this, symbol)))
       return failure();

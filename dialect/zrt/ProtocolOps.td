@@ -116,12 +116,17 @@ def Zrt_UnitTableOp : Zrt_UserOp<"unit_table"> {
 
     The runtime refuses `unshard` of a unit that is unsharded, or whose memory another
     unsharded unit uses; `reshard` of a unit that is sharded; and `apply`, `measure` and
-    `discard` while a unit is unsharded. All ranks make the same sequence of these events.
+    `discard` while a unit is unsharded. All ranks of a pipeline stage make the same sequence of
+    these events.
+
+    A table without handlers is of a unit on other pipeline stages. `zrt-select-stage` leaves it,
+    since callers number units alike on all stages.
 
     Constraints:
 
     - `unit_table_c1`: the unit and the handlers exist, and each unit has one table;
-    - `unit_table_c2`: nothing else runs the handlers.
+    - `unit_table_c2`: nothing else runs the handlers;
+    - `unit_table_c3`: a table has both handlers, or none.
 
     Example:
 
@@ -129,9 +134,14 @@ def Zrt_UnitTableOp : Zrt_UserOp<"unit_table"> {
     zrt.unit_table @layer0 unshard @layer0.unshard reshard @layer0.reshard
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$unit, FlatSymbolRefAttr:$unshard,
-                       FlatSymbolRefAttr:$reshard);
-  let assemblyFormat = "$unit `unshard` $unshard `reshard` $reshard attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$unit,
+                       OptionalAttr<FlatSymbolRefAttr>:$unshard,
+                       OptionalAttr<FlatSymbolRefAttr>:$reshard);
+  let assemblyFormat = "$unit (`unshard` $unshard^)? (`reshard` $reshard^)? attr-dict";
+  let extraClassDeclaration = [{
+    /// Whether the unit is on other pipeline stages than the program.
+    bool isElsewhere() { return !getUnshardAttr(); }
+  }];
 }
 
 def Zrt_HandlerOp : Zrt_SymbolOp<"handler",

@@ -218,7 +218,9 @@ static LogicalResult verifyUnitHandlers(ProgramOp program) {
   for (auto transition : program.getOps<TransitionOp>())
     for (Attribute handler : transition.getHandlers())
       runBy[handler] = transition;
-  for (auto unit : program.getOps<UnitTableOp>())
+  for (auto unit : program.getOps<UnitTableOp>()) {
+    if (unit.isElsewhere())
+      continue;
     for (FlatSymbolRefAttr handler :
          {unit.getUnshardAttr(), unit.getReshardAttr()}) {
       auto [it, isNew] = runBy.try_emplace(handler, unit);
@@ -229,6 +231,7 @@ static LogicalResult verifyUnitHandlers(ProgramOp program) {
       diag.attachNote(it->second->getLoc()) << "which is here";
       return diag;
     }
+  }
   return success();
 }
 
@@ -252,6 +255,8 @@ static LogicalResult verifyCaller(ProgramOp program,
     }
   // A unit may be gathered ahead, in a call without a stream.
   for (auto unit : program.getOps<UnitTableOp>()) {
+    if (unit.isElsewhere())
+      continue;
     withoutStream[unit.getUnshardAttr()] = unit;
     withoutGradient[unit.getReshardAttr()] = unit;
   }

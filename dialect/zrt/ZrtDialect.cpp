@@ -162,6 +162,9 @@ zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *op) {
     CallDescription description(call);
     symbol = description.getPlace();
     isOnFirstStage = description.isOnFirstStage();
+  } else if (auto table = dyn_cast<UnitTableOp>(op)) {
+    auto unit = lookup<zero::UnitOp>(symbols, op, table.getUnitAttr());
+    return unit ? unit.getPlace(symbols) : zero::ValueType();
   } else {
     // Only inherent attributes count. Discardable ones have no meaning here.
     symbol = dyn_cast_if_present<FlatSymbolRefAttr>(
@@ -171,7 +174,7 @@ zero::ValueType zrt::getPlace(SymbolTableCollection &symbols, Operation *op) {
     return nullptr;
   auto buffer = lookup<BufferOp>(symbols, op, symbol);
   if (!buffer) {
-    auto bucket = lookup<zero::BucketOp>(symbols, op, symbol);
+    auto bucket = lookup<zero::LaidOut>(symbols, op, symbol);
     return bucket ? bucket.getValueType() : zero::ValueType();
   }
   zero::ValueType type = buffer.getValueType();

@@ -382,12 +382,6 @@ struct InsertCollectivesPass
              << "stage 3 shards the parameters of units, and there is none; "
                 "list the parameters of each layer in a zero.unit, or lower at "
                 "stage 2";
-    for (auto parameter : getOperation().getOps<ParameterOp>())
-      if (!parameter.getValueType().getPresent().empty())
-        return parameter.emitOpError()
-               << "@" << parameter.getSymName()
-               << " is on some pipeline stages, which stage 3 does not support "
-                  "yet; lower at stage 2";
     return success();
   }
 
@@ -405,7 +399,9 @@ struct InsertCollectivesPass
       slice.dim = type.getShape().size() - 1;
       for (StringAttr axis : axes) {
         slice.axis = axis;
-        if (type.getPlacement(axis).kind == PlacementKind::Replicated)
+        // On each of its pipeline stages a parameter is whole.
+        if (type.getCoordinates(axis).empty() &&
+            type.getPlacement(axis).kind == PlacementKind::Replicated)
           type = type.withPlacement(slice);
       }
       bucket.setType(type);
@@ -435,7 +431,7 @@ struct InsertCollectivesPass
           diag.attachNote(mesh.getLoc()) << "axes are declared here";
           return signalPassFailure();
         }
-      for (auto bucket : getOperation().getOps<BucketOp>())
+      for (auto bucket : getOperation().getOps<LaidOut>())
         for (StringAttr axis : bucket.getValueType().getStageAxes())
           if (llvm::is_contained(owners, axis.getValue())) {
             bucket.emitOpError() << "cannot shard over '" << axis.getValue()

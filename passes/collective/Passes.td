@@ -31,7 +31,7 @@ def InsertCollectivesPass : Pass<"zero-insert-collectives", "::mlir::ModuleOp"> 
     these travel in the type of the sum.
 
     *Requires:* the form that `zero-assign-layout` leaves. At stage 3 the module has a
-    `zero.unit`, and no parameter is on some pipeline stages only.
+    `zero.unit`.
 
     *Guarantees:* no `zero.reduce`, `zero.norm` or `zero.clip`; every collective is explicit.
   }];

@@ -31,9 +31,17 @@ struct KeepUnitsPass : zero::impl::KeepUnitsPassBase<KeepUnitsPass> {
              "or leave out keep-after-forward";
       return signalPassFailure();
     }
-    for (UnitOp unit :
-         ArrayRef(all).take_back(units == "last" ? 1 : all.size()))
-      unit.setKept(true);
+    // Each pipeline stage has a last unit.
+    SymbolTableCollection symbols;
+    SmallVector<ArrayRef<AxisCoordinate>> seen;
+    for (UnitOp unit : llvm::reverse(all)) {
+      ArrayRef<AxisCoordinate> stages = unit.getPlace(symbols).getPresent();
+      bool isLast = !llvm::is_contained(seen, stages);
+      if (isLast)
+        seen.push_back(stages);
+      if (isLast || units == "all")
+        unit.setKept(true);
+    }
   }
 };
 } // namespace

@@ -100,15 +100,40 @@ static SmallVector<Unit> collectUnits(ProgramBuilder &program, ModuleOp module,
   return units;
 }
 
-/// Gives the j-th largest part of the i-th unit that is not kept the memory j
-/// of slot i modulo the number of slots. A memory is as large as the largest
-/// part in it. A unit that is kept has a slot of its own.
+namespace {
+/// The slots of units on one pipeline stage. Each stage has memory of its own.
+struct Ring {
+  ArrayRef<AxisCoordinate> stages;
+  SmallVector<size_t, kUnshardedUnits> slots;
+  size_t next = 0;
+};
+} // namespace
+
+/// Gives the j-th largest part of the i-th unit of a ring the memory j of slot
+/// i modulo the number of slots. A memory is as large as the largest part in
+/// it. A unit that is kept has a slot of its own.
 static void shareUnsharded(ProgramBuilder &program, ArrayRef<Unit> units) {
-  std::map<std::pair<size_t, size_t>, SmallVector<zrt::BufferOp>> rings;
-  size_t shared = 0, kept = 0;
+  std::map<std::pair<size_t, size_t>, SmallVector<zrt::BufferOp>> memories;
+  SmallVector<Ring> rings;
+  size_t numSlots = 0;
+  auto chooseSlot = [&](const Unit &unit) {
+    if (UnitOp(unit.op).getKept() || unit.parts.empty())
+      return numSlots++;
+    ArrayRef<AxisCoordinate> stages =
+        program.getBuffer(unit.parts[0].unsharded).getValueType().getPresent();
+    auto *ring = llvm::find_if(
+        rings, [&](const Ring &ring) { return ring.stages == stages; });
+    if (ring == rings.end()) {
+      rings.emplace_back().stages = stages;
+      ring = &rings.back();
+    }
+    size_t place = ring->next++ % kUnshardedUnits;
+    if (place == ring->slots.size())
+      ring->slots.push_back(numSlots++);
+    return ring->slots[place];
+  };
   for (const Unit &unit : units) {
-    size_t slot = UnitOp(unit.op).getKept() ? kUnshardedUnits + kept++
-                                            : shared++ % kUnshardedUnits;
+    size_t slot = chooseSlot(unit);
     // Parts of one size keep their order.
     std::multimap<int64_t, zrt::BufferOp, std::greater<int64_t>> bySize;
     for (const Part &part : unit.parts) {
@@ -116,9 +141,9 @@ static void shareUnsharded(ProgramBuilder &program, ArrayRef<Unit> units) {
       bySize.emplace(buffer.getNumBytes(), buffer);
     }
     for (auto [j, buffer] : llvm::enumerate(llvm::make_second_range(bySize)))
-      rings[{slot, j}].push_back(buffer);
+      memories[{slot, j}].push_back(buffer);
   }
-  for (auto &[place, sharers] : rings) {
+  for (auto &[place, sharers] : memories) {
     zrt::BufferOp largest = *std::max_element(
         sharers.begin(), sharers.end(), [](zrt::BufferOp a, zrt::BufferOp b) {
           return a.getNumBytes() < b.getNumBytes();

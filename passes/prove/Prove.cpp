@@ -80,6 +80,7 @@ ProofSummary ProvedStep::getSummary() const {
         axes.getAll() & ~parameter.arrivesOver &
         ~axes.getSet(op.getValueType().getAxes(PlacementKind::Sharded)) &
         ~axes.getSet(op.getValueType().getStageAxes());
+    summary.hasStages |= !op.getValueType().getPresent().empty();
     if (alike)
       summary.replicated.push_back({name.str(), axes.describe(alike)});
   }
@@ -160,8 +161,10 @@ std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
         "was begun as the last, it does so on all ranks");
   if (summary.hasUnits)
     preconditions.push_back(
-        "all ranks prefetch, unshard and reshard the same units in one order, "
-        "among all other calls of the step");
+        std::string(summary.hasStages ? "all ranks of a pipeline stage"
+                                      : "all ranks") +
+        " prefetch, unshard and reshard the same units in one order, among all "
+        "other calls of the step");
   if (!summary.assumed.empty())
     preconditions.push_back("where a caller writes state, " +
                             llvm::join(summary.assumed, ", "));

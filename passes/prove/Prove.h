@@ -39,7 +39,8 @@ struct ProofSummary {
   /// Whether ranks wait for each other in a backward pass that is begun with
   /// the hint that it is the last.
   bool takesHints = false;
-  bool hasUnits = false; // parameters are gathered when the caller unshards
+  bool hasStages = false; // some parameters are on some pipeline stages only
+  bool hasUnits = false;  // parameters are gathered when the caller unshards
   /// The facts of state that a caller who writes state must keep.
   std::vector<std::string> assumed;
 };

@@ -62,11 +62,17 @@ static void checkOrderOfUnits(Proof &proof, zrt::ProgramOp program) {
   }
 }
 
-/// Checks that a caller can unshard a unit while it uses the one before it.
+/// Checks that a caller can unshard a unit while it uses the one before it, on
+/// each pipeline stage.
 static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
-                            const zrt::ProgramSymbols &symbols) {
+                            const zrt::ProgramSymbols &symbols,
+                            ArrayRef<AxisCoordinate> stage) {
+  SymbolTableCollection places;
   zrt::UnitTableOp before;
   for (auto unit : program.getOps<zrt::UnitTableOp>()) {
+    if (ValueType place = zrt::getPlace(places, unit);
+        place && !zrt::isOn(place, stage))
+      continue;
     llvm::DenseSet<StringAttr> memories;
     if (before)
       for (const zrt::UnitPart &part : symbols.getPartsOf(before))
@@ -125,10 +131,12 @@ static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
           << "unit '" << unit.getSymName()
           << "' has no zrt.unit_table, and others have: callers number them in "
              "the order of their declarations";
-  if (!units.empty() && !zrt::getStageAxes(program).empty())
-    proof.report.opError(program)
-        << "has units and pipeline stages, which no library supports";
   for (auto table : program.getOps<zrt::UnitTableOp>()) {
+    if (table.isElsewhere())
+      proof.report.error(table)
+          << "the table of unit " << table.getUnitAttr()
+          << " has no handlers: this is the program of one pipeline stage, or "
+             "no rank can unshard the unit";
     auto unit = module.lookupSymbol<UnitOp>(table.getUnitAttr());
     if (!unit)
       continue; // its verifier reports it
@@ -148,6 +156,8 @@ void ProgramReader::checkUnitMemory() {
   llvm::DenseMap<Attribute, zrt::UnitTableOp> unitOf; // by handler
   llvm::DenseSet<StringAttr> unsharded;
   for (auto unit : program.getOps<zrt::UnitTableOp>()) {
+    if (unit.isElsewhere())
+      continue; // an error below
     unitOf[unit.getUnshardAttr()] = unitOf[unit.getReshardAttr()] = unit;
     for (const zrt::UnitPart &part : uses.getPartsOf(unit))
       unsharded.insert(uses.getMemory(part.unsharded));
@@ -156,7 +166,8 @@ void ProgramReader::checkUnitMemory() {
   if (unitOf.empty())
     return;
   checkOrderOfUnits(proof, program);
-  checkNeighbours(proof, program, uses);
+  for (const zrt::Stage &stage : zrt::enumerateStages(program))
+    checkNeighbours(proof, program, uses, stage);
   checkKept(proof, program, uses);
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
     zrt::UnitTableOp unit = unitOf.lookup(FlatSymbolRefAttr::get(handler));

@@ -33,7 +33,7 @@ static void shorten(zrt::SequenceOp sequence,
   sequence.setHandlersAttr(builder.getArrayAttr(handlers));
 }
 
-/// Erases handlers that no transition runs, and waits for events that no call
+/// Erases handlers that nothing runs, and waits for events that no call
 /// records: such events have passed.
 static void eraseUnused(zrt::ProgramOp program) {
   llvm::DenseSet<Attribute> run, recorded;
@@ -42,6 +42,10 @@ static void eraseUnused(zrt::ProgramOp program) {
                transition.getHandlers().end());
   for (auto sequence : program.getOps<zrt::SequenceOp>())
     run.insert(sequence.getHandlers().begin(), sequence.getHandlers().end());
+  for (auto unit : program.getOps<zrt::UnitTableOp>())
+    for (Attribute handler : {unit.getUnshardAttr(), unit.getReshardAttr()})
+      if (handler)
+        run.insert(handler);
   for (auto handler : llvm::to_vector(program.getOps<zrt::HandlerOp>())) {
     if (!run.contains(FlatSymbolRefAttr::get(handler))) {
       handler.erase();
@@ -85,10 +89,16 @@ void zero::selectStage(zrt::ProgramOp program,
                                             cast<FlatSymbolRefAttr>(symbol));
         return zrt::isOn(bucket.getValueType(), coordinates);
       });
-    else if (isa<zrt::BucketTableOp, zrt::StateOp>(op) && isElsewhere(&op))
+    else if (isa<zrt::BucketTableOp, zrt::FrozenTableOp, zrt::StateOp>(op) &&
+             isElsewhere(&op))
       tables.push_back(&op);
-    else if (auto buffer = dyn_cast<zrt::BufferOp>(op);
-             buffer && !zrt::isOn(buffer.getValueType(), coordinates))
+    else if (auto unit = dyn_cast<zrt::UnitTableOp>(op);
+             unit && isElsewhere(unit)) {
+      // Callers number units alike on all stages.
+      unit.removeUnshardAttr();
+      unit.removeReshardAttr();
+    } else if (auto buffer = dyn_cast<zrt::BufferOp>(op);
+               buffer && !zrt::isOn(buffer.getValueType(), coordinates))
       buffers.push_back(buffer);
   }
   // Records and waits stay, since the order of other calls may depend on them.

@@ -7,6 +7,7 @@
 #include "core/calls.h"
 #include "core/numeric.h"
 #include "core/protocol.h"
+#include "core/stages.h"
 #include "core/state_entries.h"
 #include "core/structs.h"
 #include "core/units.h"
@@ -42,10 +43,18 @@ struct Place {
 };
 } // namespace
 
+static zero_rt_status checkFrozenIsHere(const Step &step, int32_t parameter) {
+  const zero_rt_frozen_row &row = *findFrozen(*step.library, parameter);
+  return isElsewhere(row) ? failElsewhere(step, step.text(row.name),
+                                          firstHolder(*step.whole, parameter))
+                          : ZERO_RT_OK;
+}
+
 static zero_rt_status findPlace(const Step &step, int32_t parameter,
                                 Place &out) {
   const zero_rt_library &library = *step.library;
   if (const zero_rt_frozen_row *row = findFrozen(library, parameter)) {
+    ZERO_RT_TRY(checkFrozenIsHere(step, parameter));
     out = {step.text(row->name),
            row->dtype,
            {row->offset, row->offset + row->elements},
@@ -130,8 +139,8 @@ zero_rt_status calls::parameter_wait(Step *step, int32_t parameter,
                                      zero_rt_stream *stream) {
   const zero_rt_library &library = *step->library;
   ZERO_RT_TRY(step->runtime->communicator->check());
-  if (findFrozen(library, parameter))
-    return ZERO_RT_OK; // a stream waits when the unit is unsharded
+  if (findFrozen(library, parameter)) // a stream waits for its unit
+    return checkFrozenIsHere(*step, parameter);
   if (parameter != -1) {
     ZERO_RT_TRY(checkParameter(*step, parameter));
     return step->lendParameters(library.parameters[parameter].bucket, stream);

@@ -7,6 +7,7 @@
 #include "core/stages.h"
 
 #include "core/status.h"
+#include "core/units.h"
 
 using namespace zero_rt;
 
@@ -54,12 +55,21 @@ std::string zero_rt::describeStage(const zero_rt_library &whole, int32_t rank) {
   return text;
 }
 
-int32_t zero_rt::firstHolder(const zero_rt_library &whole, int32_t parameter) {
+int32_t zero_rt::firstRankWhere(
+    const zero_rt_library &whole,
+    const std::function<bool(const zero_rt_library &)> &holds) {
   int32_t rank = 0;
-  while (rank < whole.ranks &&
-         stageOf(whole, rank).parameters[parameter].bucket < 0)
+  while (rank < whole.ranks && !holds(stageOf(whole, rank)))
     ++rank;
   return rank;
+}
+
+int32_t zero_rt::firstHolder(const zero_rt_library &whole, int32_t parameter) {
+  return firstRankWhere(whole, [&](const zero_rt_library &stage) {
+    const zero_rt_frozen_row *frozen = findFrozen(stage, parameter);
+    return frozen ? !isElsewhere(*frozen)
+                  : stage.parameters[parameter].bucket >= 0;
+  });
 }
 
 zero_rt_status zero_rt::checkStages(const zero_rt_library &whole) {
@@ -96,9 +106,11 @@ zero_rt_status zero_rt::checkStages(const zero_rt_library &whole) {
                            stage->num_parameters == whole.num_parameters &&
                            stage->num_slots == whole.num_slots &&
                            stage->num_inputs == whole.num_inputs &&
-                           stage->num_activations == whole.num_activations,
+                           stage->num_activations == whole.num_activations &&
+                           stage->num_units == whole.num_units &&
+                           stage->num_frozen == whole.num_frozen,
                        "have other numbers of axes, parameters, slots, "
-                       "inputs or activations"));
+                       "inputs, activations or units"));
   }
   return ZERO_RT_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "zero_rt/library.h"
 
+#include <functional>
 #include <string>
 
 namespace zero_rt {
@@ -33,7 +34,12 @@ const zero_rt_library &stageOf(const zero_rt_library &whole, int32_t rank);
 /// The coordinates of the pipeline stage of |rank|, such as "pp = 1".
 std::string describeStage(const zero_rt_library &whole, int32_t rank);
 
-/// The first rank whose pipeline stage holds |parameter|.
+/// The first rank for the library of whose pipeline stage |holds| is true.
+int32_t
+firstRankWhere(const zero_rt_library &whole,
+               const std::function<bool(const zero_rt_library &)> &holds);
+
+/// The first rank whose pipeline stage holds |parameter|, frozen or not.
 int32_t firstHolder(const zero_rt_library &whole, int32_t parameter);
 
 /// Checks that the libraries of all pipeline stages agree in what they must

@@ -22,7 +22,7 @@ Step::Step(Runtime &runtime, std::unique_ptr<const KnownLibrary> known)
       library(&stageOf(*whole, runtime.rank)), index(*library),
       buffers(size_t(library->num_buffers)),
       events(size_t(library->num_stream_events)), window(*library),
-      units(size_t(library->num_units)) {
+      units(size_t(library->num_units)), unitOrder(*library) {
   ++runtime.steps;
   if (runtime.checkPreconditions)
     gradientDigests.assign(size_t(library->num_parameters), 0);
@@ -112,12 +112,17 @@ zero_rt_status zero_rt::checkParameter(const Step &step, int32_t parameter) {
                 step.library->name, (long long)step.library->num_parameters);
   if (step.library->parameters[parameter].bucket >= 0)
     return ZERO_RT_OK;
+  return failElsewhere(step, step.parameterName(parameter),
+                       firstHolder(*step.whole, parameter));
+}
+
+zero_rt_status zero_rt::failElsewhere(const Step &step, const char *name,
+                                      int32_t first) {
   return fail(ZERO_RT_INVALID_ARGUMENT,
               "'%s' is on another pipeline stage than rank %d, which is at %s; "
               "its first rank is %d",
-              step.parameterName(parameter), step.runtime->rank,
-              describeStage(*step.whole, step.runtime->rank).c_str(),
-              firstHolder(*step.whole, parameter));
+              name, step.runtime->rank,
+              describeStage(*step.whole, step.runtime->rank).c_str(), first);
 }
 
 zero_rt_tensor zero_rt::makeTensor(int64_t dtype, int64_t space,

@@ -15,6 +15,7 @@
 
 #include "core/calls.h"
 #include "core/protocol.h"
+#include "core/stages.h"
 #include "core/state_entries.h"
 #include "core/status.h"
 #include "core/units.h"
@@ -30,8 +31,15 @@ static const char *unitName(const Step &step, int64_t unit) {
 
 static zero_rt_status checkUnit(const Step &step, const char *call,
                                 int32_t unit) {
-  if (unit >= 0 && unit < step.library->num_units)
-    return ZERO_RT_OK;
+  if (unit >= 0 && unit < step.library->num_units) {
+    if (!isElsewhere(step.library->units[unit]))
+      return ZERO_RT_OK;
+    return failElsewhere(
+        step, unitName(step, unit),
+        firstRankWhere(*step.whole, [&](const zero_rt_library &stage) {
+          return !isElsewhere(stage.units[unit]);
+        }));
+  }
   return fail(ZERO_RT_INVALID_ARGUMENT,
               "%s: unit %d is out of range, step '%s' has %lld", call, unit,
               step.library->name, (long long)step.library->num_units);
@@ -136,7 +144,7 @@ zero_rt_status calls::unit_of(Step *step, int32_t parameter,
   *out_unit = -1;
   const zero_rt_library &library = *step->library;
   if (const zero_rt_frozen_row *frozen = findFrozen(library, parameter)) {
-    *out_unit = int32_t(frozen->unit);
+    *out_unit = isElsewhere(*frozen) ? -1 : int32_t(frozen->unit);
     return ZERO_RT_OK;
   }
   // On another pipeline stage a parameter is of no unit.

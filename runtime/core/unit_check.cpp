@@ -7,6 +7,7 @@
 #include "core/library_index.h"
 
 #include "core/status.h"
+#include "core/units.h"
 
 #include <vector>
 
@@ -36,6 +37,8 @@ static const char *findFault(const zero_rt_library &library, int64_t bucket) {
   const zero_rt_bucket_unit_row &row = library.bucket_units[bucket];
   if (row.unit < -1 || row.unit >= library.num_units)
     return "bad unit";
+  if (row.unit >= 0 && isElsewhere(library.units[row.unit]))
+    return "its unit is on another pipeline stage";
   if (row.unsharded_buffer == -1)
     return nullptr;
   int64_t parameters = library.buckets[bucket].parameter_buffer;
@@ -49,8 +52,15 @@ static const char *findFault(const zero_rt_library &library, int64_t bucket) {
 /// What is wrong with the frozen parameter in |row|, or null.
 static const char *findFault(const zero_rt_library &library,
                              const zero_rt_frozen_row &row) {
-  if (row.name < 0 || !inRange(row.unit, library.num_units))
-    return "bad name or unit";
+  if (row.name < 0 || row.elements < 0 || !inRange(row.unit, library.num_units))
+    return "bad name, unit or number of elements";
+  if (isElsewhere(row))
+    return isElsewhere(library.units[row.unit]) && row.unsharded_buffer == -1 &&
+                   row.offset == 0
+               ? nullptr
+               : "is on another pipeline stage, and its unit is not";
+  if (isElsewhere(library.units[row.unit]))
+    return "is not on another pipeline stage, and its unit is";
   if (!isGathered(library, row.unsharded_buffer, row.parameter_buffer))
     return "bad buffers";
   const zero_rt_buffer_row &whole = library.buffers[row.unsharded_buffer];
@@ -89,12 +99,13 @@ zero_rt_status zero_rt::checkUnits(const zero_rt_library &library) {
                : corrupt("library", 0,
                          "has frozen parameters or orders, and no units");
   if (!inRange(library.num_units, INT32_MAX) || !library.units ||
-      !library.bucket_units)
+      (library.num_buckets > 0 && !library.bucket_units))
     return corrupt("library", 0, "bad number of units");
   for (int64_t u = 0; u < library.num_units; ++u) {
     const zero_rt_unit_row &row = library.units[u];
-    if (row.name < 0 || !inRange(row.unshard, library.num_handlers) ||
-        !inRange(row.reshard, library.num_handlers))
+    if (row.name < 0 ||
+        (!isElsewhere(row) && (!inRange(row.unshard, library.num_handlers) ||
+                               !inRange(row.reshard, library.num_handlers))))
       return corrupt("unit", u, "bad name or handler");
   }
   for (int64_t b = 0; b < library.num_buckets; ++b)

@@ -14,8 +14,17 @@
 
 using namespace zero_rt;
 
-static int64_t unitAt(const Step &step, int64_t order, int64_t position) {
-  return step.library->unit_orders[order * step.library->num_units + position];
+UnitOrder::UnitOrder(const zero_rt_library &library) {
+  const int64_t *unit = library.unit_orders;
+  for (int64_t o = 0; o < library.num_unit_orders; ++o) {
+    std::vector<int64_t> order;
+    for (const int64_t *end = unit + library.num_units; unit < end; ++unit)
+      if (!isElsewhere(library.units[*unit]))
+        order.push_back(*unit);
+    // Orders may differ on other pipeline stages only.
+    if (std::find(orders.begin(), orders.end(), order) == orders.end())
+      orders.push_back(std::move(order));
+  }
 }
 
 static std::string quote(const Step &step, int64_t unit) {
@@ -23,20 +32,24 @@ static std::string quote(const Step &step, int64_t unit) {
 }
 
 /// The first position from |from| on of a unit that is not unsharded.
-int64_t UnitOrder::skip(const Step &step, int64_t order, int64_t from) {
-  while (from < step.library->num_units &&
-         step.units[size_t(unitAt(step, order, from))].phase ==
-             UnitState::Phase::Unsharded)
+size_t UnitOrder::skip(const Step &step, size_t order, size_t from) const {
+  const std::vector<int64_t> &units = orders[order];
+  while (from < units.size() &&
+         step.units[size_t(units[from])].phase == UnitState::Phase::Unsharded)
     ++from;
   return from;
 }
 
-bool UnitOrder::isAtEnd(const Step &step, const Place &place) {
-  return skip(step, place.order, place.position) == step.library->num_units;
+bool UnitOrder::isAt(size_t order, size_t position, int64_t unit) const {
+  return position < orders[order].size() && orders[order][position] == unit;
+}
+
+bool UnitOrder::isAtEnd(const Step &step, const Place &place) const {
+  return skip(step, place.order, place.position) == orders[place.order].size();
 }
 
 /// Behind another order, or anew where the caller has given it up.
-bool UnitOrder::mayBegin(const Step &step, int64_t order) const {
+bool UnitOrder::mayBegin(const Step &step, size_t order) const {
   return places.empty() ||
          std::any_of(places.begin(), places.end(), [&](const Place &place) {
            return place.order == order || place.isOfBackward ||
@@ -52,18 +65,16 @@ void UnitOrder::add(std::vector<Place> &places, const Place &place) {
 }
 
 zero_rt_status UnitOrder::advance(const Step &step, int64_t unit) {
-  const zero_rt_library &library = *step.library;
-  if (library.num_unit_orders == 0)
+  if (orders.empty())
     return ZERO_RT_OK;
   std::vector<Place> next;
   for (const Place &place : places)
-    if (int64_t p = skip(step, place.order, place.position);
-        p < library.num_units && unitAt(step, place.order, p) == unit)
+    if (size_t p = skip(step, place.order, place.position);
+        isAt(place.order, p, unit))
       add(next, {place.order, p + 1, place.isOfBackward});
-  for (int64_t order = 0; order < library.num_unit_orders; ++order)
-    if (int64_t p = skip(step, order, 0); p < library.num_units &&
-                                          unitAt(step, order, p) == unit &&
-                                          mayBegin(step, order))
+  for (size_t order = 0; order < orders.size(); ++order)
+    if (size_t p = skip(step, order, 0);
+        isAt(order, p, unit) && mayBegin(step, order))
       add(next, {order, p + 1, step.window.isOpen()});
   if (next.empty())
     return refuse(step, unit);
@@ -72,15 +83,13 @@ zero_rt_status UnitOrder::advance(const Step &step, int64_t unit) {
 }
 
 void UnitOrder::noteReshard(const Step &step, int64_t unit) {
-  const zero_rt_library &library = *step.library;
-  if (library.num_unit_orders == 0 || !step.window.isOpen())
+  if (!step.window.isOpen())
     return;
   for (Place &place : places)
-    if (place.position < library.num_units &&
-        unitAt(step, place.order, place.position) == unit)
+    if (isAt(place.order, place.position, unit))
       ++place.position;
-  for (int64_t order = 0; order < library.num_unit_orders; ++order)
-    if (unitAt(step, order, 0) == unit && mayBegin(step, order))
+  for (size_t order = 0; order < orders.size(); ++order)
+    if (isAt(order, 0, unit) && mayBegin(step, order))
       add(places, {order, 1, true});
 }
 
@@ -88,25 +97,24 @@ int64_t UnitOrder::peek(const Step &step) const {
   if (places.empty() || isAtEnd(step, places.front()))
     return -1;
   const Place &place = places.front();
-  return unitAt(step, place.order, skip(step, place.order, place.position));
+  return orders[place.order][skip(step, place.order, place.position)];
 }
 
 zero_rt_status UnitOrder::refuse(const Step &step, int64_t unit) const {
-  const zero_rt_library &library = *step.library;
   std::string expected;
   if (int64_t next = peek(step); next >= 0) {
     const Place &place = places.front();
     expected = quote(step, next) + " follows " +
-               quote(step, unitAt(step, place.order, place.position - 1));
+               quote(step, orders[place.order][place.position - 1]);
   } else {
-    for (int64_t order = 0; order < library.num_unit_orders; ++order)
-      if (int64_t p = skip(step, order, 0); p < library.num_units)
-        expected += (expected.empty() ? "" : " or ") +
-                    quote(step, unitAt(step, order, p));
+    for (size_t order = 0; order < orders.size(); ++order)
+      if (size_t p = skip(step, order, 0); p < orders[order].size())
+        expected +=
+            (expected.empty() ? "" : " or ") + quote(step, orders[order][p]);
     expected += " is first";
   }
   return fail(ZERO_RT_PROTOCOL,
               "unshard of %s: %s in the order that step '%s' declares; unshard "
               "that, or compile the step without --unit-order",
-              quote(step, unit).c_str(), expected.c_str(), library.name);
+              quote(step, unit).c_str(), expected.c_str(), step.library->name);
 }

@@ -11,11 +11,13 @@
 
 namespace zero_rt {
 
-/// Where the caller is in the orders of units that its step declares. Where a
+/// Where the caller is in the orders of units that its step declares, without
+/// the units of other pipeline stages. Where a
 /// backward pass ends early, its order and the next forward pass may go on with
 /// one unit, so there may be several places until another unit follows.
 class UnitOrder {
 public:
+  explicit UnitOrder(const zero_rt_library &library);
   /// The caller unshards |unit|. Errors: protocol (another unit follows).
   zero_rt_status advance(const Step &step, int64_t unit);
   /// The caller reshards |unit|. A unit that it has kept from the forward pass
@@ -28,18 +30,20 @@ public:
 
 private:
   struct Place {
-    int64_t order;
-    int64_t position; // behind the last unit
+    size_t order;
+    size_t position; // behind the last unit
     /// The order began in a backward pass, which may end without a call.
     bool isOfBackward;
   };
 
-  static int64_t skip(const Step &step, int64_t order, int64_t from);
-  static bool isAtEnd(const Step &step, const Place &place);
-  bool mayBegin(const Step &step, int64_t order) const;
+  bool isAt(size_t order, size_t position, int64_t unit) const;
+  size_t skip(const Step &step, size_t order, size_t from) const;
+  bool isAtEnd(const Step &step, const Place &place) const;
+  bool mayBegin(const Step &step, size_t order) const;
   static void add(std::vector<Place> &places, const Place &place);
   zero_rt_status refuse(const Step &step, int64_t unit) const;
 
+  std::vector<std::vector<int64_t>> orders; // units
   std::vector<Place> places; // that go on come before those that begin
 };
 

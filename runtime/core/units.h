@@ -9,6 +9,7 @@
 
 #include "zero_rt/library.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,16 @@ struct UnitState {
   /// Events of the gather, for which the caller's stream waits.
   std::vector<int64_t> waits;
 };
+
+/// Whether the unit in |row| is on other pipeline stages than this library.
+inline bool isElsewhere(const zero_rt_unit_row &row) {
+  return row.unshard == -1 && row.reshard == -1;
+}
+
+/// Whether the frozen parameter in |row| is.
+inline bool isElsewhere(const zero_rt_frozen_row &row) {
+  return row.parameter_buffer == -1;
+}
 
 /// The unit of |bucket|, or -1.
 inline int64_t unitOf(const zero_rt_library &library, int64_t bucket) {

@@ -146,8 +146,7 @@ def draw(rng):
     running.append(f"--absent={rng.choice(['true', 'false'])}")
     if rng.random() < 0.3:
         step.units = draw_units(rng, parameters)
-        # No unit has parameters of some pipeline stages only.
-        if step.units and "pp" not in make_step.read_mesh(step):
+        if step.units:
             stage = rng.choice([2, 3, 3, 3])
             lowering[0] = f"--stage={stage}"
             if stage == 3 and rng.random() < 0.4:

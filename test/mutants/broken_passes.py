@@ -43,6 +43,7 @@ STEPS = [
     "--unit-orders 2",
     "--mesh edp=2,ep=2 --classes dense,expert --parameters 4 --optimizer sgd --sizes 70,32 "
     "--units 4 --frozen 1",
+    "--mesh pp=2,dp=2 --parameters 6 --optimizer sgd --sizes 70,32 --units 6 --frozen 1 --tied 1",
 ]
 # Buckets of one parameter and of several.
 LOWERINGS = [

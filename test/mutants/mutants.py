@@ -124,6 +124,8 @@ SEEDS = [
     (f"sgd --ranks 3 --parameters 4 --units 2 --frozen 1 --optional 1 {SIZES}", "--stage=3 --until=sharded"),
     (f"adam --ranks 2 --parameters 3 --units 3 --frozen 2 {SIZES}",
      "--stage=3 --offload=parameters --until=lowered"),
+    (f"sgd --mesh pp=2,dp=2 --parameters 4 --units 4 --frozen 1 {SIZES}",
+     "--stage=3 --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
@@ -153,7 +155,7 @@ SCHEDULED = [
      "--stage=2 --offload=optimizer"),
     (f"sgd --ranks 2 --parameters 3 --used-any 1 --used-twice 0 {TINY}", "--stage=2"),
     (f"adam --ranks 2 --parameters 3 --one-backward {TINY}", "--stage=1"),
-    (f"sgd --ranks 2 --parameters 4 --units 2 --frozen 1 {TINY}", "--stage=3"),
+    (f"sgd --mesh pp=2,dp=2 --parameters 4 --units 4 --frozen 1 {TINY}", "--stage=3"),
 ]  # fmt: skip
 
 

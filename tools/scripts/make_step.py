@@ -102,6 +102,7 @@ def write_step(options, out):
         for i in range(options.parameters)
     ]
     everyone = range(options.parameters)
+    units = split_units(options.units, lambda i: tuple(stages_of(i, options, mesh)))
     optimizers = [pathlib.Path(file) for file in options.optimizer]
 
     axes = ", ".join(f'"{axis}" = {size}' for axis, size in mesh.items())
@@ -123,7 +124,7 @@ def write_step(options, out):
         listed = ", ".join(parameters[i].name for i in members)
         skips = options.absent == "skip" and set(members) <= set(optional)
         out.write(f"zero.group @group{group} [{listed}]{' absent skip' * skips}\n")
-    for unit, members in enumerate(options.units):
+    for unit, members in enumerate(units):
         names = [parameters[i].name for i in members]
         for i in range(options.frozen):
             number = unit * options.frozen + i
@@ -140,10 +141,10 @@ def write_step(options, out):
             out.write(f"zero.parameter {one.name} : {lives} frozen\n")
             names.append(one.name)
         out.write(f"zero.unit @unit{unit} [{', '.join(names)}]\n")
-    units = [f"@unit{unit}" for unit in range(len(options.units))]
+    named = [f"@unit{unit}" for unit in range(len(units))]
     for order in range(min(options.unit_orders, len(units))):
         # Each begins with another unit; every other one goes backward.
-        turned = [*units[order:], *units[:order]]
+        turned = [*named[order:], *named[:order]]
         turned = [turned[0], *reversed(turned[1:])] if order % 2 == 0 else turned
         out.write(f"zero.unit_order [{', '.join(turned)}]\n")
     for optimizer in dict.fromkeys(optimizers):
@@ -282,6 +283,15 @@ def cut_units(parameters, units):
     divide them."""
     size = parameters // max(units, 1)
     return [range(unit * size, (unit + 1) * size) for unit in range(units)]
+
+
+def split_units(units, place_of):
+    """|units|, with one for each place that has parameters of a unit."""
+    places = [(unit, place_of(i), i) for unit, members in enumerate(units) for i in members]
+    split = {}
+    for unit, place, i in places:
+        split.setdefault((unit, place), []).append(i)
+    return list(split.values())
 
 
 def numbers(text):

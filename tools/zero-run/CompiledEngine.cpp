@@ -35,6 +35,8 @@ struct Rank {
   std::mt19937_64 random;       // of the order of arrivals
   std::vector<void *> lent;     // gradients in the memory of a GPU
   std::vector<double> measured; // results of measure, and the outcome
+  Units units;
+  int32_t readUnit = -1; // unsharded to read its parameters
 };
 
 class CompiledEngine : public Engine {
@@ -59,8 +61,8 @@ public:
 private:
   /// Runs |work| on a thread per rank; false results leave a message.
   bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
-  /// Unshards |unit| on all ranks until another one is read; -1: none. What
-  /// that sends is no part of a step.
+  /// Unshards |unit| on all ranks of its pipeline stage until another one is
+  /// read; -1: no unit, on any stage. What that sends is no part of a step.
   bool openToRead(int32_t unit);
   /// Checks that ranks read the values of frozen parameters in their units.
   LogicalResult checkFrozen();
@@ -82,8 +84,6 @@ private:
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
   std::vector<ParameterInfo> frozen; // of units that are sharded
-  Units units;
-  int32_t readUnit = -1; // unsharded to read its parameters
   Arrivals arrivals = Arrivals::backward;
   bool isOnGpu = false;
 };
@@ -185,9 +185,10 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   });
   for (ParameterInfo &info : readFrozen(scheduled))
     frozen.push_back(std::move(info));
-  if (ok)
-    ok = check(ranks[0], units.read(scheduled, ranks[0].step,
-                                    parameters.size() + frozen.size()));
+  for (auto [r, rank] : llvm::enumerate(ranks))
+    if (ok)
+      ok = check(rank, rank.units.read(scheduled, r, rank.step,
+                                       parameters.size() + frozen.size()));
   message = joinMessages();
   if (!ok)
     return failure();
@@ -247,7 +248,7 @@ bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
   for (int64_t k = 0; k < numBackwards; ++k) {
     int32_t hint =
         inputs.begunAsLast.count(k) ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_UNKNOWN;
-    if (!check(rank, units.runForward(rank.step)) ||
+    if (!check(rank, rank.units.runForward(rank.step)) ||
         !check(rank, zero_rt_step_begin_backward(rank.step, hint)))
       return false;
     auto end = std::find_if(next, order.end(), [&](const Arrival &arrival) {
@@ -258,8 +259,8 @@ bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
       return zero_rt_step_gradient(rank.step, arrival.parameter,
                                    &arrival.tensor, nullptr, &release);
     };
-    if (!check(rank, units.runBackward(rank.step, {&*next, size_t(end - next)},
-                                       take)))
+    if (!check(rank, rank.units.runBackward(
+                         rank.step, {&*next, size_t(end - next)}, take)))
       return false;
     next = end;
     // The last one may be left to apply.
@@ -412,16 +413,22 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
 }
 
 bool CompiledEngine::openToRead(int32_t unit) {
-  if (unit == readUnit)
+  auto isOpen = [&](const Rank &rank) {
+    return rank.readUnit == unit || (unit >= 0 && !rank.units.has(unit));
+  };
+  if (llvm::all_of(ranks, isOpen))
     return true;
-  bool ok = onEveryRank([&](int64_t r, Rank &rank) {
-    if (readUnit >= 0 &&
-        !check(rank, zero_rt_step_reshard(rank.step, readUnit, nullptr)))
+  return onEveryRank([&](int64_t r, Rank &rank) {
+    if (isOpen(rank))
+      return true;
+    int32_t last = std::exchange(rank.readUnit, -1);
+    if (last >= 0 &&
+        !check(rank, zero_rt_step_reshard(rank.step, last, nullptr)))
       return false;
     std::optional<zero_rt_counters> before = getCounters(r);
     if (!before)
       return false;
-    for (int32_t one : units.getWay(readUnit, unit))
+    for (int32_t one : rank.units.getWay(last, unit))
       if (!check(rank, zero_rt_step_unshard(rank.step, one, nullptr)) ||
           (one != unit &&
            !check(rank, zero_rt_step_reshard(rank.step, one, nullptr))))
@@ -433,10 +440,9 @@ bool CompiledEngine::openToRead(int32_t unit) {
     rank.sentToRead += after->bytes_sent - before->bytes_sent;
     rank.copiedToRead += after->bytes_copied_between_spaces -
                          before->bytes_copied_between_spaces;
+    rank.readUnit = unit;
     return true;
   });
-  readUnit = ok ? unit : -1;
-  return ok;
 }
 
 FailureOr<std::vector<Number>>
@@ -447,7 +453,7 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
   view.struct_size = sizeof(view);
   if (!check(rank, zero_rt_step_find_parameter(rank.step,
                                                parameter.name.c_str(), &id)) ||
-      !openToRead(units.of(id)) ||
+      !openToRead(rank.units.of(id)) ||
       !check(rank, zero_rt_step_parameter(rank.step, id, &view)))
     return failure();
   Bytes bytes(view.elements * getWidth(parameter.storageType));
@@ -461,6 +467,8 @@ LogicalResult CompiledEngine::checkFrozen() {
   for (const ParameterInfo &info : frozen) {
     std::vector<double> values = getFrozenValues(info);
     for (size_t r = 0; r < ranks.size(); ++r) {
+      if (!info.holders[r])
+        continue;
       FailureOr<std::vector<Number>> read = getParameter(r, info);
       if (failed(read))
         return emitError(UnknownLoc::get(context)) << joinMessages();

@@ -6,35 +6,45 @@
 
 #include "tools/zero-run/Units.h"
 
+#include "dialect/interpret/Ranks.h"
+
+#include "llvm/ADT/MapVector.h"
+
 #include <algorithm>
 
 using namespace mlir;
 using namespace zero;
 
-zero_rt_status Units::read(ModuleOp module, zero_rt_step *step,
+zero_rt_status Units::read(ModuleOp module, int64_t rank, zero_rt_step *step,
                            int32_t numParameters) {
-  int32_t numUnits = 0;
+  bool hasUnits = false;
   for (int32_t id = 0; id < numParameters; ++id) {
     int32_t unit = -1;
     if (zero_rt_status status = zero_rt_step_unit_of(step, id, &unit))
       return status;
     unitOf.push_back(unit);
-    numUnits = std::max(numUnits, unit + 1);
+    hasUnits |= unit >= 0;
   }
-  for (int32_t unit = 0; unit < numUnits; ++unit)
-    forward.push_back(unit);
+  if (!hasUnits)
+    return ZERO_RT_OK;
+  Ranks ranks(*module.getOps<MeshOp>().begin());
+  SymbolTableCollection symbols;
+  llvm::MapVector<Attribute, int32_t> here;
+  for (auto [number, unit] : llvm::enumerate(module.getOps<UnitOp>()))
+    if (ranks.isOn(unit.getPlace(symbols), rank)) {
+      here.insert({FlatSymbolRefAttr::get(unit), int32_t(number)});
+      forward.push_back(int32_t(number));
+    }
   backward.assign(forward.rbegin(), forward.rend());
   auto orders = llvm::to_vector(module.getOps<UnitOrderOp>());
-  if (orders.empty() || forward.empty())
+  if (orders.empty())
     return ZERO_RT_OK;
   isDeclared = true;
-  llvm::DenseMap<Attribute, int32_t> numbers;
-  for (auto [number, unit] : llvm::enumerate(module.getOps<UnitOp>()))
-    numbers[FlatSymbolRefAttr::get(unit)] = int32_t(number);
   auto list = [&](UnitOrderOp order, std::vector<int32_t> &units) {
     units.clear();
     for (Attribute unit : order.getUnits())
-      units.push_back(numbers.lookup(unit));
+      if (auto it = here.find(unit); it != here.end())
+        units.push_back(it->second);
   };
   list(orders.front(), forward);
   list(orders.back(), backward);

@@ -12,18 +12,19 @@
 
 namespace zero {
 
-/// The units of a step at stage 3; none at other stages. They are used in the
-/// orders that the step declares: forward in the first one and backward in the
-/// last one. Without them, as the step lists units, and backward in reverse.
-/// All ranks call the functions in one order.
+/// The units of a step at stage 3 that are on the pipeline stage of a rank;
+/// none at other stages. They are used in the orders that the step declares:
+/// forward in the first one and backward in the last one. Without them, as the
+/// step lists units, and backward in reverse. All ranks of a pipeline stage
+/// call the functions in one order.
 class Units {
 public:
-  /// Asks |step| for the units of its first |numParameters| parameters. It was
-  /// compiled from |module|.
-  zero_rt_status read(mlir::ModuleOp module, zero_rt_step *step,
+  /// Asks |step| of |rank| for the units of its first |numParameters|
+  /// parameters. It was compiled from |module|.
+  zero_rt_status read(mlir::ModuleOp module, int64_t rank, zero_rt_step *step,
                       int32_t numParameters);
 
-  bool empty() const { return forward.empty(); }
+  bool has(int32_t unit) const { return llvm::is_contained(forward, unit); }
   /// -1: none.
   int32_t of(int32_t parameter) const { return unitOf[parameter]; }
   /// Unshards each unit, and the next one ahead of it, as a forward pass does.

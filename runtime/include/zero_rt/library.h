@@ -163,7 +163,8 @@ typedef struct zero_rt_state_row {
 } zero_rt_state_row;
 
 /// A unit of parameters, of which each rank keeps slices. It is gathered by the
-/// handler |unshard| and given up by the handler |reshard|.
+/// handler |unshard| and given up by the handler |reshard|. Both are -1 if the
+/// unit is on other pipeline stages.
 typedef struct zero_rt_unit_row {
   int64_t name;
   int64_t unshard;
@@ -185,7 +186,9 @@ typedef struct zero_rt_frozen_row {
   int64_t dtype;
   int64_t elements; // the number that each rank reads
   int64_t unit;
-  int64_t parameter_buffer; // a slice; no handler writes it
+  /// A slice, which no handler writes; -1: on another pipeline stage, as is
+  /// then |unsharded_buffer|, and |offset| is 0.
+  int64_t parameter_buffer;
   int64_t
       unsharded_buffer; // where the caller reads while the unit is unsharded
   int64_t offset;       // of the first element in both buffers
@@ -338,8 +341,8 @@ struct zero_rt_library {
   /// each combination of coordinates over |stage_axes| (bits), row-major. The
   /// first library is the one that has this list; the others have none. Axes,
   /// axis sets, parameters, slots, inputs, results and activations have the
-  /// same numbers in all of these libraries. num_stages 0: all ranks run this
-  /// library.
+  /// same numbers in all of these libraries, and so have units and frozen
+  /// parameters. num_stages 0: all ranks run this library.
   int64_t stage_axes;
   int64_t num_stages;
   const zero_rt_library *const *stages;
@@ -360,6 +363,7 @@ struct zero_rt_library {
   const zero_rt_frozen_row *frozen;
   /// Since version 16. Orders in which the caller unshards units: |num_units|
   /// numbers for each, all different. No two orders begin with the same unit.
+  /// Units of other pipeline stages are passed over.
   /// num_unit_orders 0: any order.
   int64_t num_unit_orders;
   const int64_t *unit_orders;

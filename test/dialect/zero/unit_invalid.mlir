@@ -48,3 +48,14 @@ zero.parameter @v : 8xf32
 zero.unit @layer0 [@w]
 // expected-error@+1 {{is of unit @layer0, and member @v is not}}
 zero.bucket @b0 : 64xf32 arrives f32 [@w, @v] offsets [0, 32] extents [32, 32] unit @layer0
+
+// -----
+
+// unit_c2
+// expected-note@+1 {{@a is here}}
+zero.parameter @a : 8xbf16, on = [pp : 0]
+// expected-note@+1 {{@b is here}}
+zero.parameter @b : 8xbf16, on = [pp : 1]
+zero.mesh @m <["pp" = 2]>
+// expected-error@+1 {{member @b is on other pipeline stages than member @a; put them into units of their own}}
+zero.unit @u [@a, @b]

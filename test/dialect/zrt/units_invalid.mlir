@@ -224,3 +224,16 @@ zrt.program @p on @m inputs [] results [] [] {
   // expected-note@+1 {{which runs the handler}}
   zrt.unit_table @u unshard @a reshard @b
 }
+
+// -----
+
+// unit_table_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xbf16
+zero.unit @u [@w]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.handler @a {
+  }
+  // expected-error@+1 {{has one handler, expected one for unshard and one for reshard}}
+  zrt.unit_table @u unshard @a
+}
