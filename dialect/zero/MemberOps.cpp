@@ -241,10 +241,49 @@ LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 ValueType UnitOp::getPlace(SymbolTableCollection &symbols) {
-  return symbols
-      .lookupNearestSymbolFrom<ParameterOp>(
-          *this, cast<FlatSymbolRefAttr>(getMembers()[0]))
-      .getValueType();
+  if (getMembers().empty())
+    return nullptr;
+  auto first = symbols.lookupNearestSymbolFrom<ParameterOp>(
+      *this, cast<FlatSymbolRefAttr>(getMembers()[0]));
+  return first ? first.getValueType() : ValueType();
+}
+
+/// unit_order_c2
+static LogicalResult verifyBeginnings(UnitOrderOp order, UnitOrderOp other,
+                                      SymbolTableCollection &symbols) {
+  llvm::DenseMap<Attribute, ValueType> places;
+  SmallVector<SmallVector<AxisCoordinate>> stages;
+  for (auto unit : order->getParentOfType<ModuleOp>().getOps<UnitOp>()) {
+    ValueType place = unit.getPlace(symbols);
+    if (!place)
+      return success(); // an error of the unit
+    places[FlatSymbolRefAttr::get(unit)] = place;
+    for (auto &stage : place.getStages())
+      if (!llvm::is_contained(stages, stage))
+        stages.push_back(std::move(stage));
+  }
+  for (const auto &stage : stages) {
+    auto getUnits = [&](UnitOrderOp op) {
+      return llvm::to_vector(
+          llvm::make_filter_range(op.getUnits(), [&](Attribute unit) {
+            ValueType place = places.lookup(unit);
+            return place && place.isOnStage(stage);
+          }));
+    };
+    SmallVector<Attribute> mine = getUnits(order), others = getUnits(other);
+    bool isSame = mine == others && order.getUnits() != other.getUnits();
+    if (mine.empty() || others.empty() || mine[0] != others[0] || isSame)
+      continue;
+    InFlightDiagnostic diag = order.emitOpError()
+                              << "begins with unit " << mine[0];
+    for (const AxisCoordinate &c : stage)
+      diag << (&c == stage.begin() ? " on the pipeline stage " : ", ")
+           << c.axis.getValue() << " = " << c.coordinate;
+    diag << ", as another order does; the first unit says which order begins";
+    diag.attachNote(other.getLoc()) << "the other one is here";
+    return diag;
+  }
+  return success();
 }
 
 LogicalResult UnitOrderOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -271,14 +310,8 @@ LogicalResult UnitOrderOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // unit_order_c2
   for (auto other : module.getOps<UnitOrderOp>())
     if (other != *this && other->isBeforeInBlock(*this) &&
-        !other.getUnits().empty() && other.getUnits()[0] == getUnits()[0]) {
-      InFlightDiagnostic diag =
-          emitOpError() << "begins with unit " << getUnits()[0]
-                        << ", as another order does; the first unit says which "
-                           "order begins";
-      diag.attachNote(other.getLoc()) << "the other one is here";
-      return diag;
-    }
+        failed(verifyBeginnings(*this, other, symbols)))
+      return failure();
   return success();
 }
 

@@ -230,7 +230,7 @@ def Zero_UnitOp : Zero_Op<"unit",
   let extraClassDeclaration = [{
     /// A `zrt.program` names the unit from a symbol table of its own.
     bool canDiscardOnUseEmpty() { return false; }
-    /// A type on the pipeline stages of all members.
+    /// A type on the pipeline stages of all members. Null if there is none.
     ::zero::ValueType getPlace(::mlir::SymbolTableCollection &symbols);
   }];
 }
@@ -253,7 +253,8 @@ def Zero_UnitOrderOp : Zero_Op<"unit_order",
     Constraints:
 
     - `unit_order_c1`: an order lists each unit of the module once, and nothing else;
-    - `unit_order_c2`: no two orders begin with the same unit.
+    - `unit_order_c2`: no two orders begin with the same unit, on any pipeline stage, unless they
+      are the same there. On a pipeline stage an order is that of the units of the stage.
 
     Example:
 

@@ -159,6 +159,27 @@ SmallVector<int64_t> ValueType::getCoordinates(StringAttr axis) const {
   return coordinates;
 }
 
+SmallVector<SmallVector<AxisCoordinate>> ValueType::getStages() const {
+  SmallVector<SmallVector<AxisCoordinate>> stages(1);
+  for (StringAttr axis : getStageAxes()) {
+    SmallVector<SmallVector<AxisCoordinate>> longer;
+    for (const auto &stage : stages)
+      for (int64_t coordinate : getCoordinates(axis)) {
+        longer.push_back(stage);
+        longer.back().push_back({axis, coordinate});
+      }
+    stages = std::move(longer);
+  }
+  return stages;
+}
+
+bool ValueType::isOnStage(ArrayRef<AxisCoordinate> stage) const {
+  return llvm::all_of(stage, [&](const AxisCoordinate &c) {
+    SmallVector<int64_t> coordinates = getCoordinates(c.axis);
+    return coordinates.empty() || llvm::is_contained(coordinates, c.coordinate);
+  });
+}
+
 ValueType ValueType::withoutStages(StringAttr axis) const {
   SmallVector<AxisCoordinate> present(getPresent());
   llvm::erase_if(present,

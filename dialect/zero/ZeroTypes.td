@@ -120,6 +120,11 @@ def Zero_ValueType : TypeDef<Zero_Dialect, "Value"> {
     /// This type on every coordinate over |axis|, or on |coordinates| only.
     ValueType withoutStages(::mlir::StringAttr axis) const;
     ValueType withStages(::llvm::ArrayRef<::zero::AxisCoordinate> coordinates) const;
+    /// Its stages: one coordinate for each axis of stages. One without
+    /// coordinates if it is on all.
+    ::llvm::SmallVector<::llvm::SmallVector<::zero::AxisCoordinate>> getStages() const;
+    /// Whether it is on |stage|, a coordinate for some axes.
+    bool isOnStage(::llvm::ArrayRef<::zero::AxisCoordinate> stage) const;
     /// The first of its stages: one coordinate for each axis of stages.
     ::llvm::SmallVector<::zero::AxisCoordinate> getFirstStage() const;
     bool isScalar() const { return getShape().empty(); }

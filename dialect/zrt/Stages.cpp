@@ -25,13 +25,6 @@ SmallVector<StringAttr> zrt::getStageAxes(ProgramOp program) {
   return getMesh(program).sortAxes(axes.getArrayRef());
 }
 
-bool zrt::isOn(zero::ValueType place, ArrayRef<AxisCoordinate> stage) {
-  return llvm::all_of(stage, [&](const AxisCoordinate &c) {
-    SmallVector<int64_t> stages = place.getCoordinates(c.axis);
-    return stages.empty() || llvm::is_contained(stages, c.coordinate);
-  });
-}
-
 SmallVector<Stage> zrt::enumerateStages(ProgramOp program) {
   SmallVector<Stage> stages{Stage()};
   for (StringAttr axis : getStageAxes(program)) {

@@ -17,9 +17,6 @@ using Stage = llvm::SmallVector<zero::AxisCoordinate>;
 /// The axes over which a buffer of |program| exists on some coordinates only.
 llvm::SmallVector<mlir::StringAttr> getStageAxes(ProgramOp program);
 
-/// Whether ranks of |stage| have values of the type |place|.
-bool isOn(zero::ValueType place, llvm::ArrayRef<zero::AxisCoordinate> stage);
-
 /// The stages that differ: each coordinate that a buffer names, and one that no
 /// buffer names, if there is one. A program without stages has one stage.
 llvm::SmallVector<Stage> enumerateStages(ProgramOp program);

@@ -375,13 +375,31 @@ struct InsertCollectivesPass
     : zero::impl::InsertCollectivesPassBase<InsertCollectivesPass> {
   using InsertCollectivesPassBase::InsertCollectivesPassBase;
 
-  /// Checks that stage 3 has units, which every rank can gather.
+  /// Checks that stage 3 has units, and that no unit is gathered by ranks of
+  /// different pipeline stages: each stage uses units at its own times.
   LogicalResult checkUnits() {
     if (getOperation().getOps<UnitOp>().empty())
       return emitError(getOperation().getLoc())
              << "stage 3 shards the parameters of units, and there is none; "
                 "list the parameters of each layer in a zero.unit, or lower at "
                 "stage 2";
+    SymbolTableCollection symbols;
+    for (auto parameter : getOperation().getOps<ParameterOp>())
+      for (StringAttr axis : parameter.getValueType().getStageAxes())
+        for (auto unit : getOperation().getOps<UnitOp>())
+          if (unit.getPlace(symbols).getCoordinates(axis).empty()) {
+            InFlightDiagnostic diag =
+                unit.emitOpError()
+                << "@" << unit.getSymName() << " is on all pipeline stages of "
+                << axis
+                << ", and stages use units at their own times; say in the type "
+                   "of each member on which it is, such as on = ["
+                << axis.getValue() << " : 0, " << axis.getValue()
+                << " : 1], or take them out of the unit";
+            diag.attachNote(parameter.getLoc())
+                << "@" << parameter.getSymName() << " is on some of them";
+            return diag;
+          }
     return success();
   }
 

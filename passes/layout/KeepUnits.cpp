@@ -15,6 +15,7 @@ namespace zero {
 } // namespace zero
 
 namespace {
+/// Keeps all units, or the last one of each pipeline stage.
 struct KeepUnitsPass : zero::impl::KeepUnitsPassBase<KeepUnitsPass> {
   using KeepUnitsPassBase::KeepUnitsPassBase;
 
@@ -31,14 +32,16 @@ struct KeepUnitsPass : zero::impl::KeepUnitsPassBase<KeepUnitsPass> {
              "or leave out keep-after-forward";
       return signalPassFailure();
     }
-    // Each pipeline stage has a last unit.
     SymbolTableCollection symbols;
-    SmallVector<ArrayRef<AxisCoordinate>> seen;
+    SmallVector<SmallVector<AxisCoordinate>> covered; // by units behind
     for (UnitOp unit : llvm::reverse(all)) {
-      ArrayRef<AxisCoordinate> stages = unit.getPlace(symbols).getPresent();
-      bool isLast = !llvm::is_contained(seen, stages);
-      if (isLast)
-        seen.push_back(stages);
+      bool isLast = false;
+      for (const auto &stage : unit.getPlace(symbols).getStages()) {
+        bool isFree = !llvm::is_contained(covered, stage);
+        if (isFree)
+          covered.push_back(stage);
+        isLast |= isFree;
+      }
       if (isLast || units == "all")
         unit.setKept(true);
     }

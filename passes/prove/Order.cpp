@@ -107,7 +107,7 @@ void OrderChecker::findElsewhere(ArrayRef<AxisCoordinate> stage) {
   SymbolTableCollection places;
   auto visit = [&](Operation *op) {
     ValueType place = zrt::getPlace(places, op);
-    if (!place || zrt::isOn(place, stage))
+    if (!place || place.isOnStage(stage))
       return;
     elsewhere.insert(op);
     if (auto table = dyn_cast<zrt::BucketTableOp>(op))

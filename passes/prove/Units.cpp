@@ -71,7 +71,7 @@ static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
   zrt::UnitTableOp before;
   for (auto unit : program.getOps<zrt::UnitTableOp>()) {
     if (ValueType place = zrt::getPlace(places, unit);
-        place && !zrt::isOn(place, stage))
+        place && !place.isOnStage(stage))
       continue;
     llvm::DenseSet<StringAttr> memories;
     if (before)
@@ -149,6 +149,22 @@ static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
   }
 }
 
+/// Checks that ranks of different pipeline stages do not meet in |call|, of a
+/// handler of |unit|: each stage uses units at its own times.
+static void checkMeets(Proof &proof, zrt::ProgramOp program,
+                       zrt::UnitTableOp unit, zrt::RuntimeCall call) {
+  SmallVector<StringAttr> stageAxes = zrt::getStageAxes(program);
+  zrt::CallDescription description(call);
+  for (const zrt::CallArgument &argument : description.getArguments())
+    if (argument.kind == zrt::CallArgument::Kind::axes && argument.list)
+      for (auto axis : argument.list.getAsRange<StringAttr>())
+        if (llvm::is_contained(stageAxes, axis))
+          proof.report.opError(call)
+              << "is over " << axis << ", whose ranks are pipeline stages, and "
+              << "each of them uses unit " << unit.getUnitAttr()
+              << " at its own times";
+}
+
 /// Checks that handlers of units touch memory of their unit only, and that
 /// other handlers do not touch the memory in which units are unsharded.
 void ProgramReader::checkUnitMemory() {
@@ -172,6 +188,8 @@ void ProgramReader::checkUnitMemory() {
   for (auto handler : program.getOps<zrt::HandlerOp>()) {
     zrt::UnitTableOp unit = unitOf.lookup(FlatSymbolRefAttr::get(handler));
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
+      if (unit)
+        checkMeets(proof, program, unit, call);
       if (unit && dependsOnMore(call))
         proof.report.opError(call)
             << "is in a handler of unit " << unit.getUnitAttr()

@@ -72,7 +72,7 @@ void zero::selectStage(zrt::ProgramOp program,
   SymbolTableCollection symbols;
   auto isElsewhere = [&](Operation *op) {
     ValueType place = zrt::getPlace(symbols, op);
-    return place && !zrt::isOn(place, coordinates);
+    return place && !place.isOnStage(coordinates);
   };
   // Erases users first, since the look-up of their stages needs the symbols
   // that they name.
@@ -87,7 +87,7 @@ void zero::selectStage(zrt::ProgramOp program,
       shorten(sequence, [&](Attribute symbol) {
         auto bucket = zrt::lookup<BucketOp>(symbols, program,
                                             cast<FlatSymbolRefAttr>(symbol));
-        return zrt::isOn(bucket.getValueType(), coordinates);
+        return bucket.getValueType().isOnStage(coordinates);
       });
     else if (isa<zrt::BucketTableOp, zrt::FrozenTableOp, zrt::StateOp>(op) &&
              isElsewhere(&op))
@@ -98,7 +98,7 @@ void zero::selectStage(zrt::ProgramOp program,
       unit.removeUnshardAttr();
       unit.removeReshardAttr();
     } else if (auto buffer = dyn_cast<zrt::BufferOp>(op);
-               buffer && !zrt::isOn(buffer.getValueType(), coordinates))
+               buffer && !buffer.getValueType().isOnStage(coordinates))
       buffers.push_back(buffer);
   }
   // Records and waits stay, since the order of other calls may depend on them.

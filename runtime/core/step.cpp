@@ -107,9 +107,11 @@ zero_rt_status zero_rt::checkParameter(const Step &step, int32_t parameter) {
                 "'%s' is frozen: it has no gradient, and no step changes it",
                 step.text(frozen->name));
   if (parameter < 0 || parameter >= step.library->num_parameters)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "parameter %d is out of range, step '%s' has %lld", parameter,
-                step.library->name, (long long)step.library->num_parameters);
+    return fail(
+        ZERO_RT_INVALID_ARGUMENT,
+        "parameter %d is out of range, step '%s' has %lld", parameter,
+        step.library->name,
+        (long long)(step.library->num_parameters + step.library->num_frozen));
   if (step.library->parameters[parameter].bucket >= 0)
     return ZERO_RT_OK;
   return failElsewhere(step, step.parameterName(parameter),

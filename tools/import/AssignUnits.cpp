@@ -5,37 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/import/Import.h"
+#include "tools/import/Layers.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace zero;
-
-namespace {
-/// The layer that the name of a parameter has: layer 3 of "model.layers" in
-/// "model.layers.3.mlp.experts.0.w1".
-struct NamedLayer {
-  StringRef list;
-  int64_t number = 0;
-  StringRef path; // of both, "model.layers.3"
-};
-} // namespace
-
-/// The first number among the modules of |name| is that of its layer. Later
-/// ones are numbers of experts and of parts of a layer.
-static std::optional<NamedLayer> findLayer(StringRef name) {
-  size_t begin = 0;
-  for (size_t end = name.find('.'); end != StringRef::npos;
-       begin = end + 1, end = name.find('.', begin)) {
-    StringRef part = name.slice(begin, end);
-    NamedLayer layer{name.take_front(begin), 0, name.take_front(end)};
-    if (llvm::all_of(part, llvm::isDigit) &&
-        !part.getAsInteger(10, layer.number))
-      return layer;
-  }
-  return std::nullopt;
-}
 
 /// Puts the layers of each list of modules in the order of their numbers, in
 /// which a forward pass uses them. A safetensors file may have layer 10 before

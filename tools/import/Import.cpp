@@ -121,28 +121,46 @@ static std::optional<int64_t> countRanks(const std::optional<MeshAxes> &mesh) {
     return std::nullopt;
   int64_t count = 1;
   for (const auto &axis : *mesh)
-    if (axis.first != kTensorAxis &&
+    if (axis.first != kTensorAxis && axis.first != kPipelineAxis &&
         __builtin_mul_overflow(count, axis.second, &count))
       return std::numeric_limits<int64_t>::max();
   return count;
 }
 
-/// The ranks that share a batch and divide parameters.
-static int64_t countTensorRanks(const std::optional<MeshAxes> &mesh) {
+/// The size of |name| in |mesh|; 1 where it has no such axis.
+static int64_t getAxisSize(const std::optional<MeshAxes> &mesh,
+                           StringRef name) {
   for (const auto &axis : mesh.value_or(MeshAxes()))
-    if (axis.first == kTensorAxis)
+    if (axis.first == name)
       return axis.second;
   return 1;
 }
 
+/// Refuses flags that would have no effect.
+static LogicalResult checkStageFlags(const ImportRequest &request,
+                                     int64_t numStages, std::string &message) {
+  bool isGiven =
+      !request.pipelineStages.empty() || !request.pipelineLayers.empty();
+  if (numStages > 1 || !isGiven)
+    return success();
+  message = (request.pipelineStages.empty() ? "--pipeline-layers"
+                                            : "--pipeline-stage") +
+            std::string(" is for a mesh with pipeline stages, such as "
+                        "--mesh=pp=2:dp=4");
+  return failure();
+}
+
 void zero::readConfig(const ImportRequest &request, ConfigReader &reader) {
-  readConfig(reader, countRanks(request.mesh), countTensorRanks(request.mesh));
+  readConfig(reader, countRanks(request.mesh),
+             getAxisSize(request.mesh, kTensorAxis));
 }
 
 LogicalResult zero::writeImportedStep(const ImportRequest &request,
                                       ImportedStep &step, ExitCode &code,
                                       std::string &message) {
-  int64_t numTensorRanks = countTensorRanks(request.mesh);
+  // The ranks that share a batch and divide parameters.
+  int64_t numTensorRanks = getAxisSize(request.mesh, kTensorAxis);
+  int64_t numStages = getAxisSize(request.mesh, kPipelineAxis);
   step.mesh =
       request.mesh.value_or(MeshAxes{{"dp", step.config.numRanks.value_or(1)}});
   if (numTensorRanks > 1)
@@ -154,18 +172,17 @@ LogicalResult zero::writeImportedStep(const ImportRequest &request,
       failed(adaptParameters(request, step.config, list, message)) ||
       (numTensorRanks > 1 &&
        failed(divideParameters(request, numTensorRanks, list, message))) ||
+      failed(checkStageFlags(request, numStages, message)) ||
+      (numStages > 1 &&
+       failed(assignStages(request, numStages, step.config, list, message))) ||
       (step.config.stage == 3 &&
        failed(assignUnits(step.config, numTensorRanks, list, message))) ||
       failed(writeListedStep(step.config.recipe, list, step.mesh, request.name,
                              text, code, message)))
     return failure();
   step.numParameters = list.parameters.size();
-  for (const ListedParameter &parameter : list.parameters) {
-    uint64_t elements = 1;
-    for (int64_t extent : parameter.shape)
-      elements *= extent;
-    step.numElements += elements;
-  }
+  for (const ListedParameter &parameter : list.parameters)
+    step.numElements += countElements(parameter);
   step.text = llvm::MemoryBuffer::getMemBufferCopy(
       describe(request, step) + text, "<the step that was written>");
   return success();

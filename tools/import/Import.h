@@ -20,8 +20,11 @@ struct ImportRequest {
   std::vector<std::string> changes;         // KEY=VALUE
   std::vector<std::string> noDecay, frozen; // patterns of names
   std::vector<std::string> shards;          // PATTERN=DIMENSION
-  std::optional<MeshAxes> mesh; // data-parallel axes, and perhaps kTensorAxis
-  std::string name;             // of the step
+  std::vector<std::string> pipelineStages;  // PATTERN=STAGE
+  std::string pipelineLayers; // of each pipeline stage; empty: as many each
+  /// Data-parallel axes, and perhaps kTensorAxis and kPipelineAxis.
+  std::optional<MeshAxes> mesh;
+  std::string name; // of the step
 };
 
 /// A step, and the settings that become options of zero-compile.
@@ -68,6 +71,13 @@ mlir::LogicalResult adaptParameters(const ImportRequest &request,
 mlir::LogicalResult divideParameters(const ImportRequest &request,
                                      int64_t numTensorRanks,
                                      ParameterList &list, std::string &message);
+
+/// Puts the layers of the model on |numStages| pipeline stages, in order, by
+/// the names of parameters and as |request| says, unless the list says it. Adds
+/// what each stage has to the decisions of |config|.
+mlir::LogicalResult assignStages(const ImportRequest &request,
+                                 int64_t numStages, ImportedConfig &config,
+                                 ParameterList &list, std::string &message);
 
 /// Makes each layer of the model a unit of stage 3, by the names of parameters,
 /// unless the list has units. Layers are then in the order of their numbers.

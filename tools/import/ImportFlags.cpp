@@ -32,7 +32,17 @@ ImportFlags::ImportFlags(cl::OptionCategory &category)
              cl::value_desc("PATTERN=DIM,..."),
              cl::desc("The dimension that the axis tp of --mesh divides, or "
                       "none;\nby default that of Megatron for names of "
-                      "transformers")) {}
+                      "transformers")),
+      pipelineStages("pipeline-stage", cl::cat(category), cl::CommaSeparated,
+                     cl::value_desc("PATTERN=N,..."),
+                     cl::desc("The pipeline stage of parameters along the axis "
+                              "pp of --mesh;\nN+M: tied over two. By default "
+                              "by layers, embeddings first")),
+      pipelineLayers("pipeline-layers", cl::cat(category),
+                     cl::value_desc("N:N:..."),
+                     cl::desc("The number of layers of each pipeline stage "
+                              "(default: the same,\none more in the first "
+                              "ones)")) {}
 
 LogicalResult ImportFlags::checkNone(std::string &message) const {
   const std::pair<StringRef, int> flags[] = {
@@ -40,7 +50,9 @@ LogicalResult ImportFlags::checkNone(std::string &message) const {
       {"set", changes.getNumOccurrences()},
       {"no-decay", noDecay.getNumOccurrences()},
       {"frozen", frozen.getNumOccurrences()},
-      {"shard", shards.getNumOccurrences()}};
+      {"shard", shards.getNumOccurrences()},
+      {"pipeline-stage", pipelineStages.getNumOccurrences()},
+      {"pipeline-layers", pipelineLayers.getNumOccurrences()}};
   for (auto [flag, count] : flags)
     if (count > 0) {
       message =
@@ -61,6 +73,8 @@ ImportRequest ImportFlags::getRequest(StringRef tool, StringRef config,
   request.noDecay.assign(noDecay.begin(), noDecay.end());
   request.frozen.assign(frozen.begin(), frozen.end());
   request.shards.assign(shards.begin(), shards.end());
+  request.pipelineStages.assign(pipelineStages.begin(), pipelineStages.end());
+  request.pipelineLayers = pipelineLayers;
   request.mesh = std::move(mesh);
   request.name = name.str();
   return request;

@@ -85,6 +85,25 @@ private:
 };
 } // namespace
 
+/// Reads a number or a list of different numbers, each at least 0.
+static LogicalResult readStages(const json::Value &value, Fields &fields,
+                                std::vector<int64_t> &stages) {
+  auto add = [&](const json::Value &one) {
+    std::optional<int64_t> number = one.getAsInteger();
+    bool isNew = number && *number >= 0 && !llvm::is_contained(stages, *number);
+    if (isNew)
+      stages.push_back(*number);
+    return isNew;
+  };
+  const json::Array *list = value.getAsArray();
+  bool isRight = list ? !list->empty() && llvm::all_of(*list, add) : add(value);
+  llvm::sort(stages);
+  if (isRight)
+    return success();
+  return fields.fail("'pipeline_stage' must be a number from 0 on, or a list "
+                     "of different ones where the parameter is tied");
+}
+
 static LogicalResult readParameter(const json::Object &object, size_t index,
                                    StringRef file, ListedParameter &parameter,
                                    std::string &message) {
@@ -136,6 +155,9 @@ static LogicalResult readParameter(const json::Object &object, size_t index,
       return fields.fail("'uses' must be a number from 1 on, or \"any\"");
     parameter.uses = number.value_or(1);
   }
+  if (const json::Value *stages = fields.get("pipeline_stage"))
+    if (failed(readStages(*stages, fields, parameter.stages)))
+      return failure();
   if (fields.get("unit") && parameter.unit.empty())
     return fields.fail("'unit' names no unit; leave it out, or name one");
   if (parameter.isFrozen &&

@@ -10,7 +10,8 @@
 // as a person would write it.
 //
 // Every rank has a batch of its own, or shares one with the other ranks of a
-// tensor axis, and each parameter whole, or its part along that axis.
+// tensor axis or a pipeline axis, and each parameter of its pipeline stage
+// whole, or its part along the tensor axis.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,9 +44,20 @@ struct ListedParameter {
   /// The dimension that the ranks of Recipe.tensorAxis divide; none: all of
   /// them have the parameter whole, and the same gradient.
   std::optional<int64_t> shardedDim;
+  /// The pipeline stages along Recipe.pipelineAxis that have the parameter,
+  /// from the first one on. Several: it is tied.
+  std::vector<int64_t> stages;
   int64_t uses = 1; // the pieces that a backward pass delivers
   bool usesAny = false;
 };
+
+/// All elements of |parameter|, over all ranks.
+inline uint64_t countElements(const ListedParameter &parameter) {
+  uint64_t count = 1;
+  for (int64_t extent : parameter.shape)
+    count *= extent;
+  return count;
+}
 
 /// The value of a hyperparameter: a number, an input of `apply`, or a schedule.
 struct HyperValue {
@@ -80,6 +92,9 @@ struct Recipe {
   /// The axis of the mesh that divides parameters and not batches; empty for
   /// none.
   std::string tensorAxis;
+  /// The axis of the mesh along which parameters are on some pipeline stages
+  /// only; empty for none.
+  std::string pipelineAxis;
   /// A zero.loss_scale @loss_scale as text; empty for none.
   std::string lossScale;
   /// Texts of a zero.schedule @NAME, by name.
@@ -91,13 +106,14 @@ struct Recipe {
 ///   {"parameters": [{"name": "fc.weight", "shape": [64, 48], "dtype": "bf16",
 ///                    "gradient": "bf16", "group": "decay",
 ///                    "unit": "layer0", "uses": 1, "optional": false,
-///                    "frozen": false}, ...],
+///                    "frozen": false, "pipeline_stage": 0}, ...],
 ///    "groups": {"decay": {"wd": 0.1, "lr": "lr"}, ...}}
 ///
 /// Only name and shape are required. A shape without extents is that of one
 /// element. Parameters that name the same unit are gathered together at stage
-/// 3. A string as the value of a hyperparameter is the name of an input. |file|
-/// is for messages.
+/// 3. The pipeline stage is a number or, of a tied parameter, a list of them;
+/// it counts on a mesh with an axis kPipelineAxis. A string as the value of a
+/// hyperparameter is the name of an input. |file| is for messages.
 llvm::LogicalResult readParameterList(llvm::StringRef text,
                                       llvm::StringRef file, ParameterList &list,
                                       std::string &message);
@@ -116,15 +132,19 @@ llvm::StringRef describeRecipes();
 /// The shortest decimal that is |number|, with the point that MLIR wants.
 std::string formatReal(double number);
 
+/// The axis of pipeline stages.
+inline constexpr llvm::StringLiteral kPipelineAxis = "pp";
+
 /// Writes the step called |name| on a mesh of the axes |mesh|, all of which
-/// but the tensor axis of |recipe| are data-parallel.
+/// but the tensor axis and the pipeline axis of |recipe| are data-parallel.
 llvm::LogicalResult writeStep(const Recipe &recipe, const ParameterList &list,
                               const MeshAxes &mesh, llvm::StringRef name,
                               std::string &text, std::string &message);
 
-/// Whether a user may name |mesh| for a list of parameters.
+/// Whether a user may name |mesh| for a list of parameters, if |others| are
+/// axes that are not data-parallel.
 llvm::LogicalResult checkListedMesh(const MeshAxes &mesh,
-                                    llvm::StringRef tensorAxis,
+                                    llvm::ArrayRef<llvm::StringRef> others,
                                     std::string &message);
 
 /// The same as writeStep for a mesh that a user names.

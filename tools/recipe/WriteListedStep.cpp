@@ -26,25 +26,48 @@ static LogicalResult checkNames(const MeshAxes &mesh, std::string &message) {
 
 /// A sum and a mean over an axis of another kind of parallelism would be wrong
 /// gradients. Its name is the only thing that tells.
-static LogicalResult checkKinds(const MeshAxes &mesh, StringRef tensorAxis,
+static LogicalResult checkKinds(const MeshAxes &mesh,
+                                ArrayRef<StringRef> others,
                                 std::string &message) {
   for (auto &[name, size] : mesh)
-    if (name != tensorAxis &&
+    if (!llvm::is_contained(others, name) &&
         llvm::is_contained({"tp", "ep", "pp", "cp", "sp"}, name) && size > 1) {
       message = "--mesh: axis '" + name +
                 "' is no data-parallel axis by its name, and a list has "
-                "data-parallel axes; write the step as IR as in "
+                "data-parallel axes and pp; write the step as IR as in "
                 "examples/topology.mlir, or give the axis another name";
       return failure();
     }
   return success();
 }
 
-LogicalResult zero::checkListedMesh(const MeshAxes &mesh, StringRef tensorAxis,
+LogicalResult zero::checkListedMesh(const MeshAxes &mesh,
+                                    ArrayRef<StringRef> others,
                                     std::string &message) {
   if (failed(checkNames(mesh, message)))
     return failure();
-  return checkKinds(mesh, tensorAxis, message);
+  return checkKinds(mesh, others, message);
+}
+
+/// Checks that each parameter is on a pipeline stage that there is.
+static LogicalResult checkStages(const ParameterList &list, int64_t numStages,
+                                 std::string &message) {
+  for (const ListedParameter &parameter : list.parameters) {
+    bool isRight =
+        !parameter.stages.empty() && parameter.stages.back() < numStages;
+    if (isRight)
+      continue;
+    message =
+        "parameter '" + parameter.name + "' is on " +
+        (parameter.stages.empty()
+             ? std::string("no pipeline stage")
+             : "pipeline stage " + std::to_string(parameter.stages.back())) +
+        ", expected one from 0 to " + std::to_string(numStages - 1) +
+        ", since the mesh has " + kPipelineAxis.str() + "=" +
+        std::to_string(numStages) + "; write \"pipeline_stage\" into the list";
+    return failure();
+  }
+  return success();
 }
 
 LogicalResult zero::writeListedStep(const Recipe &recipe,
@@ -53,10 +76,19 @@ LogicalResult zero::writeListedStep(const Recipe &recipe,
                                     std::string &text, ExitCode &code,
                                     std::string &message) {
   code = ExitCode::usage;
-  if (failed(checkListedMesh(mesh, recipe.tensorAxis, message)))
+  if (failed(
+          checkListedMesh(mesh, {recipe.tensorAxis, kPipelineAxis}, message)))
     return failure();
   code = ExitCode::failed;
-  return writeStep(recipe, list, mesh, name, text, message);
+  auto axis = llvm::find_if(
+      mesh, [](const auto &axis) { return axis.first == kPipelineAxis; });
+  if (axis == mesh.end() || axis->second == 1)
+    return writeStep(recipe, list, mesh, name, text, message);
+  if (failed(checkStages(list, axis->second, message)))
+    return failure();
+  Recipe divided = recipe;
+  divided.pipelineAxis = kPipelineAxis.str();
+  return writeStep(divided, list, mesh, name, text, message);
 }
 
 std::unique_ptr<llvm::MemoryBuffer>

@@ -42,7 +42,10 @@ private:
   void writeUpdates(StringRef gradients);
 
   std::string type(size_t parameter, StringRef dtype, StringRef rest);
-  /// ", sharded = [tp : 0]", or nothing.
+  /// ", partial = [dp, micro]": the axes over which the gradient of |parameter|
+  /// is summed.
+  std::string partial(size_t parameter, StringRef more = "");
+  /// ", sharded = [tp : 0], on = [pp : 1]", or parts of that.
   std::string placement(const ListedParameter &parameter);
   /// The value of an input: "%lr", or "%in0" where its name is no name of
   /// MLIR's or one of the step's own.
@@ -99,10 +102,24 @@ std::string StepWriter::type(size_t parameter, StringRef dtype,
 }
 
 std::string StepWriter::placement(const ListedParameter &parameter) {
-  if (recipe.tensorAxis.empty() || !parameter.shardedDim)
-    return "";
-  return ", sharded = [" + recipe.tensorAxis + " : " +
-         std::to_string(*parameter.shardedDim) + "]";
+  std::string text;
+  if (!recipe.tensorAxis.empty() && parameter.shardedDim)
+    text = ", sharded = [" + recipe.tensorAxis + " : " +
+           std::to_string(*parameter.shardedDim) + "]";
+  if (recipe.pipelineAxis.empty())
+    return text;
+  auto place = [&](int64_t stage) {
+    return recipe.pipelineAxis + " : " + std::to_string(stage);
+  };
+  return text + ", on = [" +
+         llvm::join(llvm::map_range(parameter.stages, place), ", ") + "]";
+}
+
+std::string StepWriter::partial(size_t parameter, StringRef more) {
+  std::string axes = llvm::join(batchAxes, ", ");
+  if (!recipe.pipelineAxis.empty() && trained[parameter]->stages.size() > 1)
+    axes += ", " + recipe.pipelineAxis;
+  return ", partial = [" + axes + more.str() + "]";
 }
 
 std::string StepWriter::argument(StringRef input) {
@@ -302,8 +319,7 @@ void StepWriter::writeStep(StringRef name) {
        << " {zero.tokens}";
   os << ") {\n";
   std::string arriving = each([&](size_t i) {
-    return type(i, trained[i]->gradient,
-                ", partial = [" + axes + ", micro]" + scaled);
+    return type(i, trained[i]->gradient, partial(i, ", micro") + scaled);
   });
   os << "  " << results("g") << " = zero.micro_batches in "
      << recipe.accumulator << " {\n    " << results("d") << " = zero.backward("
@@ -319,7 +335,7 @@ void StepWriter::writeStep(StringRef name) {
   if (!recipe.reduceDtype.empty())
     os << " reduce_dtype " << recipe.reduceDtype;
   os << "\n      : " << each([&](size_t i) {
-    return type(i, recipe.accumulator, ", partial = [" + axes + "]" + scaled);
+    return type(i, recipe.accumulator, partial(i) + scaled);
   }) << "\n";
   std::string sums =
       each([&](size_t i) { return type(i, recipe.accumulator, ""); });
@@ -356,7 +372,7 @@ LogicalResult StepWriter::run(StringRef name) {
   for (const auto &entry : recipe.schedules)
     scheduleSymbols[entry.first] = unique(entry.first, ".schedule");
   for (const auto &axis : mesh)
-    if (axis.first != recipe.tensorAxis)
+    if (axis.first != recipe.tensorAxis && axis.first != recipe.pipelineAxis)
       batchAxes.push_back(axis.first);
   if (batchAxes.empty())
     return fail("the mesh has no data-parallel axis; add one, such as dp=1");

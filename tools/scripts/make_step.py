@@ -141,12 +141,16 @@ def write_step(options, out):
             out.write(f"zero.parameter {one.name} : {lives} frozen\n")
             names.append(one.name)
         out.write(f"zero.unit @unit{unit} [{', '.join(names)}]\n")
-    named = [f"@unit{unit}" for unit in range(len(units))]
+    orders = []
+    everywhere = [stages_of(members[0], options, mesh) for members in units]
     for order in range(min(options.unit_orders, len(units))):
         # Each begins with another unit; every other one goes backward.
-        turned = [*named[order:], *named[:order]]
+        turned = [*range(order, len(units)), *range(order)]
         turned = [turned[0], *reversed(turned[1:])] if order % 2 == 0 else turned
-        out.write(f"zero.unit_order [{', '.join(turned)}]\n")
+        if all(differ(turned, other, everywhere) for other in orders):
+            orders.append(turned)
+            listed = ", ".join(f"@unit{unit}" for unit in turned)
+            out.write(f"zero.unit_order [{listed}]\n")
     for optimizer in dict.fromkeys(optimizers):
         out.write(optimizer.read_text())
     if options.loss_scale:
@@ -283,6 +287,16 @@ def cut_units(parameters, units):
     divide them."""
     size = parameters // max(units, 1)
     return [range(unit * size, (unit + 1) * size) for unit in range(units)]
+
+
+def differ(one, other, everywhere):
+    """Whether two orders of units begin with different units on each pipeline stage, or are
+    the same there."""
+    for stage in {stage for stages in everywhere for stage in stages}:
+        here = [[unit for unit in order if stage in everywhere[unit]] for order in (one, other)]
+        if here[0][:1] == here[1][:1] and here[0] != here[1]:
+            return False
+    return True
 
 
 def split_units(units, place_of):

@@ -58,3 +58,33 @@ module @inner {
   // expected-error@+1 {{@layer0 is not a zero.unit of this module}}
   zero.unit_order [@layer0]
 }
+
+// -----
+
+// unit_order_c2: on each pipeline stage
+zero.mesh @m <["pp" = 2]>
+zero.parameter @a : 8xbf16, on = [pp : 0]
+zero.parameter @b : 8xbf16, on = [pp : 0]
+zero.parameter @c : 8xbf16, on = [pp : 0]
+zero.parameter @x : 8xbf16, on = [pp : 1]
+zero.unit @ua [@a]
+zero.unit @ub [@b]
+zero.unit @uc [@c]
+zero.unit @ux [@x]
+// expected-note@+1 {{the other one is here}}
+zero.unit_order [@ua, @ub, @uc, @ux]
+// expected-error@+1 {{begins with unit @ua on the pipeline stage pp = 0, as another order does; the first unit says which order begins}}
+zero.unit_order [@ux, @ua, @uc, @ub]
+
+// -----
+
+// On the stage of one unit both orders are the same.
+zero.mesh @m <["pp" = 2]>
+zero.parameter @a : 8xbf16, on = [pp : 0]
+zero.parameter @b : 8xbf16, on = [pp : 0]
+zero.parameter @x : 8xbf16, on = [pp : 1]
+zero.unit @ua [@a]
+zero.unit @ub [@b]
+zero.unit @ux [@x]
+zero.unit_order [@ua, @ub, @ux]
+zero.unit_order [@ux, @ub, @ua]
