@@ -45,9 +45,10 @@ struct Place {
 
 static zero_rt_status checkFrozenIsHere(const Step &step, int32_t parameter) {
   const zero_rt_frozen_row &row = *findFrozen(*step.library, parameter);
-  return isElsewhere(row) ? failElsewhere(step, step.text(row.name),
-                                          firstHolder(*step.whole, parameter))
-                          : ZERO_RT_OK;
+  return isElsewhere(row)
+             ? failElsewhere(step, std::string("'") + step.text(row.name) + "'",
+                             firstHolder(*step.whole, parameter))
+             : ZERO_RT_OK;
 }
 
 static zero_rt_status findPlace(const Step &step, int32_t parameter,

@@ -114,16 +114,18 @@ zero_rt_status zero_rt::checkParameter(const Step &step, int32_t parameter) {
         (long long)(step.library->num_parameters + step.library->num_frozen));
   if (step.library->parameters[parameter].bucket >= 0)
     return ZERO_RT_OK;
-  return failElsewhere(step, step.parameterName(parameter),
+  return failElsewhere(step,
+                       std::string("'") + step.parameterName(parameter) + "'",
                        firstHolder(*step.whole, parameter));
 }
 
-zero_rt_status zero_rt::failElsewhere(const Step &step, const char *name,
+zero_rt_status zero_rt::failElsewhere(const Step &step,
+                                      const std::string &subject,
                                       int32_t first) {
   return fail(ZERO_RT_INVALID_ARGUMENT,
-              "'%s' is on another pipeline stage than rank %d, which is at %s; "
+              "%s is on another pipeline stage than rank %d, which is at %s; "
               "its first rank is %d",
-              name, step.runtime->rank,
+              subject.c_str(), step.runtime->rank,
               describeStage(*step.whole, step.runtime->rank).c_str(), first);
 }
 

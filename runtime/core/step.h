@@ -215,9 +215,10 @@ struct Step {
 /// Checks a parameter index of the caller.
 zero_rt_status checkParameter(const Step &step, int32_t parameter);
 
-/// The error that the parameter or unit |name| is on another pipeline stage,
-/// whose first rank is |first|.
-zero_rt_status failElsewhere(const Step &step, const char *name, int32_t first);
+/// The error that |subject| is on another pipeline stage, whose first rank is
+/// |first|.
+zero_rt_status failElsewhere(const Step &step, const std::string &subject,
+                             int32_t first);
 
 zero_rt_tensor makeTensor(int64_t dtype, int64_t space, int64_t elements,
                           void *data);

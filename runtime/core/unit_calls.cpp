@@ -35,7 +35,7 @@ static zero_rt_status checkUnit(const Step &step, const char *call,
     if (!isElsewhere(step.library->units[unit]))
       return ZERO_RT_OK;
     return failElsewhere(
-        step, unitName(step, unit),
+        step, std::string(call) + " of '" + unitName(step, unit) + "': it",
         firstRankWhere(*step.whole, [&](const zero_rt_library &stage) {
           return !isElsewhere(stage.units[unit]);
         }));
