@@ -13,7 +13,7 @@ using namespace zero;
 
 int64_t zero::getWidth(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 
-static APFloat roundTo(double value, Type type) {
+static APFloat encodeFloat(double value, Type type) {
   APFloat number(value);
   bool losesInfo;
   number.convert(cast<FloatType>(type).getFloatSemantics(),
@@ -25,7 +25,7 @@ Bytes zero::pack(ArrayRef<double> values, Type type) {
   int64_t width = getWidth(type);
   Bytes bytes(values.size() * width);
   for (auto [i, value] : llvm::enumerate(values)) {
-    uint64_t bits = roundTo(value, type).bitcastToAPInt().getZExtValue();
+    uint64_t bits = encodeFloat(value, type).bitcastToAPInt().getZExtValue();
     std::memcpy(bytes.data() + i * width, &bits, width); // little endian
   }
   return bytes;
