@@ -73,11 +73,14 @@ class Runner:
     def __init__(self, bin_dir, folder):
         self.bin = pathlib.Path(bin_dir)
         self.folder = pathlib.Path(folder)
+        self.compiled = {}
 
     def run(self, step, flags, against, gradients="random", arrivals="interleaved",
             hints="unknown", more=()):
+        library = self.compile(step, flags) / "libtrain.so"
         command = [
             self.bin / "zero-run", step, "--json", *flags, f"--against={against}",
+            f"--library={library}",
             f"--accumulation={BACKWARDS}", f"--gradients={gradients}",
             "--bucket-bytes=2KiB", f"--arrivals={arrivals}", f"--hints={hints}",
             f"--measure={hints != 'unknown'}", *more,
@@ -88,11 +91,19 @@ class Runner:
         except json.JSONDecodeError:
             return {"equal": False, "first_outside": done.stderr.strip()}
 
+    def compile(self, step, flags):
+        """The folder of the compiled step. It is compiled once for all its runs."""
+        key = (step, *flags)
+        if key not in self.compiled:
+            out = self.folder / f"out{len(self.compiled)}"
+            command = [self.bin / "zero-compile", step, "-o", out, *flags,
+                       "--bucket-bytes=2KiB"]
+            subprocess.run(command, check=True, capture_output=True)
+            self.compiled[key] = out
+        return self.compiled[key]
+
     def plan(self, step, flags):
-        out = self.folder / "out"
-        command = [self.bin / "zero-compile", step, "-o", out, *flags,
-                   "--bucket-bytes=2KiB"]
-        subprocess.run(command, check=True, capture_output=True)
+        out = self.compile(step, flags)
         return json.loads((out / "train.plan.json").read_text())
 
 

@@ -126,6 +126,31 @@ std::string CompiledEngine::joinMessages() {
 // Loading
 //===----------------------------------------------------------------------===//
 
+/// Opens the library |path|, which must be that of |scheduled|.
+static LogicalResult openLibrary(const std::string &path, ModuleOp scheduled,
+                                 const zero_rt_library **library,
+                                 std::string &message) {
+  if (zero_rt_open(path.c_str(), library) != ZERO_RT_OK) {
+    message =
+        std::string("cannot open the compiled step: ") + zero_rt_message();
+    return failure();
+  }
+  FailureOr<Tables> tables =
+      buildTables(*scheduled.getOps<zrt::ProgramOp>().begin());
+  if (failed(tables))
+    return failure(); // diagnosed
+  zero_rt_library_info info = {};
+  info.struct_size = sizeof(info);
+  if (zero_rt_library_describe(*library, &info) == ZERO_RT_OK &&
+      info.plan_hash == tables->planHash)
+    return success();
+  message = "'" + path +
+            "' has another plan than the step with these options; compile the "
+            "same step with the same --mesh, --stage and other options of "
+            "lowering, or leave out --library";
+  return failure();
+}
+
 LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
                                    ArrayRef<ParameterInfo> all,
                                    const CompiledOptions &options,
@@ -139,17 +164,13 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
     compileOptions.cuda.emplace();
   LibraryCache own; // once a library is open, its file may go
   std::string path =
-      options.libraries
+      !options.library.empty() ? options.library
+      : options.libraries
           ? options.libraries->find(scheduled, compileOptions, message)
           : own.add(scheduled, compileOptions, message);
   const zero_rt_library *library = nullptr;
-  if (path.empty())
+  if (path.empty() || failed(openLibrary(path, scheduled, &library, message)))
     return failure();
-  if (zero_rt_open(path.c_str(), &library) != ZERO_RT_OK) {
-    message =
-        std::string("cannot open the compiled step: ") + zero_rt_message();
-    return failure();
-  }
   parameters.assign(all.begin(), all.end());
   ranks.resize(numRanks);
   arrivals = options.arrivals;

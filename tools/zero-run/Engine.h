@@ -154,6 +154,8 @@ struct CompiledOptions {
   int64_t timeoutMs = 60000;
   /// What engines of equal steps share, which are compiled once; or null.
   LibraryCache *libraries = nullptr;
+  /// The library that zero-compile made of the step; empty: compile it.
+  std::string library = {};
 };
 
 /// Compiles |scheduled| and runs it on one thread per rank. On an error

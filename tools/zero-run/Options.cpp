@@ -75,6 +75,11 @@ static cl::opt<std::string>
                        "folder/rank-N.json;\ntools/scripts/trace.py makes one "
                        "file of all and says where the time goes"));
 static cl::opt<std::string>
+    libraryFlag("library", cl::value_desc("file.so"), cl::cat(category),
+                cl::desc("Run this library, which zero-compile made of the "
+                         "step with the\nsame options, instead of compiling "
+                         "the step"));
+static cl::opt<std::string>
     saveFlag("save", cl::value_desc("folder"), cl::cat(category),
              cl::desc("Save a checkpoint after the last step"));
 static cl::opt<std::string>
@@ -304,6 +309,16 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     return failure();
   }
 
+  options.library = libraryFlag;
+  if (!options.library.empty() && (options.engine == EngineKind::interpreter ||
+                                   cpuFlag.getNumOccurrences() > 0)) {
+    message = "--library is a compiled step, and --" +
+              std::string(cpuFlag.getNumOccurrences() > 0
+                              ? "cpu says how one is compiled"
+                              : "engine=interpreter interprets it") +
+              "; leave out one of them";
+    return failure();
+  }
   options.trace = traceFlag;
   if (!options.trace.empty() && options.engine == EngineKind::interpreter) {
     message = "--trace is of a compiled step, and --engine=interpreter "

@@ -38,7 +38,8 @@ struct RunOptions {
   /// Empty: 0.01 each, or a share of its own for each rank.
   std::vector<double> inputs;
   int64_t threads = 1;
-  std::string trace; // a folder; empty: none
+  std::string trace;   // a folder; empty: none
+  std::string library; // a file; empty: the step is compiled
   /// Folders of checkpoints; empty: none.
   std::string load, save;
   /// Orders of streams that the interpreter runs each step in; 0: none.

@@ -145,6 +145,7 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     compiled.cpu = options.cpu;
     compiled.threads = options.threads;
     compiled.trace = options.trace;
+    compiled.library = options.library;
     compiled.arrivals = options.arrivals;
     compiled.gpus = options.gpus;
     run.engine = createCompiledEngine(scheduled, run.ranks, run.parameters,
