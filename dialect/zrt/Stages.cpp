@@ -10,7 +10,6 @@
 
 using namespace mlir;
 using namespace zrt;
-using zero::AxisCoordinate;
 
 static zero::MeshOp getMesh(ProgramOp program) {
   return program->getParentOfType<ModuleOp>().lookupSymbol<zero::MeshOp>(

@@ -104,7 +104,7 @@ Magnitudes Magnitudes::withoutLoss() const {
 }
 
 /// The same for the terms of one |addend|. Terms are sorted.
-static int findLostBits(Expr addend, Expr sum) {
+static int findBitsLostIn(Expr addend, Expr sum) {
   llvm::ArrayRef<Term> terms = sum->getTerms();
   int most = 0;
   for (const Term &term : addend->getTerms()) {
@@ -124,7 +124,7 @@ static int findLostBits(Expr addend, Expr sum) {
 int prove::getLostBits(llvm::ArrayRef<Expr> addends, Expr sum) {
   int most = 0;
   for (Expr addend : addends)
-    most = std::max(most, findLostBits(addend, sum));
+    most = std::max(most, findBitsLostIn(addend, sum));
   return most;
 }
 

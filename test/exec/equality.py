@@ -104,6 +104,11 @@ def unit_order_of(row):
     return row["unit_order"] if row["stage"] == 3 else "calls"
 
 
+def unit_uses_of(row):
+    """How callers use units that they may use in any order; listed where they may not."""
+    return row.get("unit_uses", "listed")
+
+
 def hints_of(row):
     """What callers say; nobody begins a backward pass that others are under way
     with."""
@@ -146,7 +151,7 @@ class Runner:
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
             f"--offload={offload_of(row)}", f"--reduce={reduce_of(row)}",
-            f"--unit-order={unit_order_of(row)}",
+            f"--unit-order={unit_order_of(row)}", f"--unit-uses={unit_uses_of(row)}",
             f"--arrivals={row['arrivals']}",
             f"--accumulation={counts_of(row)}", f"--threads-per-rank={row['threads']}",
             f"--hints={hints_of(row)}", f"--measure={row['arrivals'] == 'shuffled'}",
@@ -166,7 +171,7 @@ class Runner:
                 self.bin / "zero-compile", self.step(row, "mean"), "-o", folder,
                 f"--mesh=dp={row['ranks']}", f"--stage={row['stage']}",
                 f"--offload={offload_of(row)}", f"--reduce={reduce_of(row)}",
-            f"--unit-order={unit_order_of(row)}",
+                f"--unit-order={unit_order_of(row)}",
                 f"--bucket-bytes={row['bucket']}",
             ]
             subprocess.run(command, check=True, capture_output=True)
@@ -174,6 +179,7 @@ class Runner:
 
 
 STEPS = 5
+UNIT_USES = ["listed", "reversed", "random", "repeated"]
 
 
 def stage_of(plan, rank):
@@ -202,14 +208,16 @@ def rank_against_plan(row, plan, counters):
     counts = [int(count) for count in counts_of(row).split(",")]
     counts = [counts[i % len(counts)] for i in range(STEPS)]
     traffic = plan["traffic_per_rank"]
-    # zero-run gathers each unit in the forward pass and in the backward pass.
+    # zero-run gathers each unit in the forward pass, in some twice, and in the backward
+    # pass.
+    times = 3 if unit_uses_of(row) == "repeated" else 2
     gathered = traffic.get("unshard_all") if row["arrivals"] != "interleaved" else None
     for name in traffic["apply"]:
         expected = sum(
             traffic["first_backward"][name]
             + (count - 1) * traffic["each_later_backward"][name]
             + traffic["apply"][name]
-            + 2 * count * (gathered[name] if gathered else 0)
+            + times * count * (gathered[name] if gathered else 0)
             for count in counts
         )
         if counters[name] != expected:
@@ -247,6 +255,10 @@ def main():
         rows = list(product(rng))
     else:
         rows = covering(rng)
+    free = [row for row in rows if row["stage"] == 3 and row["unit_order"] == "calls"
+            and row["arrivals"] != "interleaved"]
+    for i, row in enumerate(free):
+        row["unit_uses"] = UNIT_USES[i % len(UNIT_USES)]
     print(f"{len(rows)} configurations, seed {options.seed}", flush=True)
 
     runner = Runner(options.bin)

@@ -209,7 +209,8 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   for (auto [r, rank] : llvm::enumerate(ranks))
     if (ok)
       ok = check(rank, rank.units.read(scheduled, r, rank.step,
-                                       parameters.size() + frozen.size()));
+                                       parameters.size() + frozen.size(),
+                                       options.unitUses));
   message = joinMessages();
   if (!ok)
     return failure();

@@ -133,6 +133,11 @@ createOrdersEngine(mlir::ModuleOp scheduled, int64_t ranks, int64_t orders,
 /// different backward passes in one another.
 enum class Arrivals { backward, shuffled, interleaved };
 
+/// How a compiled step uses units in any order: as the step lists them, the
+/// other way round, in an order of its own in each pass, or each one twice in a
+/// forward pass.
+enum class UnitUses { listed, reversed, random, repeated };
+
 class LibraryCache;
 
 struct CompiledOptions {
@@ -150,6 +155,7 @@ struct CompiledOptions {
   /// for which it waits for a GPU at every call.
   bool checks = true;
   Arrivals arrivals = Arrivals::backward;
+  UnitUses unitUses = UnitUses::listed;
   std::string trace = {}; // a folder for what each rank does; empty: none
   int64_t timeoutMs = 60000;
   /// What engines of equal steps share, which are compiled once; or null.

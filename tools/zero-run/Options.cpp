@@ -107,6 +107,13 @@ static cl::opt<std::string>
                        "a step is named as the last;\nrandom: any "
                        "backward pass may be, at random, which costs time "
                        "and\nchanges sums only by rounding"));
+static cl::opt<std::string>
+    unitUsesFlag("unit-uses", cl::value_desc("listed|reversed|random|repeated"),
+                 cl::init("listed"), cl::cat(category),
+                 cl::desc("Order in which a compiled step of stage 3 uses "
+                          "units: as the step\nlists them; reversed; another "
+                          "one in each pass; or each unit twice\nin a forward "
+                          "pass (default listed)"));
 static cl::opt<bool>
     absentFlag("absent", cl::cat(category),
                cl::desc("Leave out gradients of optional parameters at "
@@ -309,6 +316,28 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     return failure();
   }
 
+  static constexpr std::pair<llvm::StringLiteral, UnitUses> kUses[] = {
+      {"listed", UnitUses::listed},
+      {"reversed", UnitUses::reversed},
+      {"random", UnitUses::random},
+      {"repeated", UnitUses::repeated}};
+  const auto *uses = llvm::find_if(
+      kUses, [](const auto &use) { return use.first == unitUsesFlag; });
+  if (uses == std::end(kUses))
+    return reject(unitUsesFlag, "listed, reversed, random or repeated",
+                  message);
+  options.unitUses = uses->second;
+  if (options.unitUses != UnitUses::listed &&
+      (options.arrivals == Arrivals::interleaved ||
+       options.lower.unitOrder.getValue() == "declared")) {
+    message = "--unit-uses=" + unitUsesFlag +
+              " needs units in any order, and " +
+              (options.arrivals == Arrivals::interleaved
+                   ? "--arrivals=interleaved uses none"
+                   : "--unit-order=declared declares one") +
+              "; leave out one of them";
+    return failure();
+  }
   options.library = libraryFlag;
   if (!options.library.empty() && (options.engine == EngineKind::interpreter ||
                                    cpuFlag.getNumOccurrences() > 0)) {

@@ -47,6 +47,7 @@ struct RunOptions {
   std::vector<int> gpus; // that kernels run on; none: the processor
   Arrivals arrivals = Arrivals::backward;
   Hints hints = Hints::unknown;
+  UnitUses unitUses = UnitUses::listed;
   bool measures = false;  // before each apply
   bool leavesOut = false; // gradients of optional parameters, at random
   std::string cpu;

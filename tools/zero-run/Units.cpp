@@ -16,7 +16,8 @@ using namespace mlir;
 using namespace zero;
 
 zero_rt_status Units::read(ModuleOp module, int64_t rank, zero_rt_step *step,
-                           int32_t numParameters) {
+                           int32_t numParameters, UnitUses choice) {
+  uses = choice;
   bool hasUnits = false;
   for (int32_t id = 0; id < numParameters; ++id) {
     int32_t unit = -1;
@@ -36,6 +37,8 @@ zero_rt_status Units::read(ModuleOp module, int64_t rank, zero_rt_step *step,
       forward.push_back(int32_t(number));
     }
   backward.assign(forward.rbegin(), forward.rend());
+  if (uses == UnitUses::reversed)
+    std::swap(forward, backward);
   auto orders = llvm::to_vector(module.getOps<UnitOrderOp>());
   if (orders.empty())
     return ZERO_RT_OK;
@@ -65,22 +68,35 @@ ArrayRef<int32_t> Units::getWay(int32_t last, int32_t unit) const {
   return order.slice(first, end - first);
 }
 
-zero_rt_status Units::runForward(zero_rt_step *step) const {
+zero_rt_status Units::use(zero_rt_step *step, ArrayRef<int32_t> order,
+                          llvm::function_ref<zero_rt_status(int32_t)> work) {
   zero_rt_status status = ZERO_RT_OK;
-  for (auto [i, unit] : llvm::enumerate(forward)) {
+  for (auto [i, unit] : llvm::enumerate(order)) {
     if (!status)
       status = zero_rt_step_unshard(step, unit, nullptr);
-    if (!status && i + 1 < forward.size() && !isDeclared)
-      status = zero_rt_step_prefetch(step, forward[i + 1]);
+    if (!status && i + 1 < order.size() && !isDeclared)
+      status = zero_rt_step_prefetch(step, order[i + 1]);
+    if (!status)
+      status = work(unit);
     if (!status)
       status = zero_rt_step_reshard(step, unit, nullptr);
   }
   return status;
 }
 
-zero_rt_status Units::runBackward(
-    zero_rt_step *step, MutableArrayRef<Arrival> order,
-    llvm::function_ref<zero_rt_status(Arrival &)> deliver) const {
+zero_rt_status Units::runForward(zero_rt_step *step) {
+  if (!isDeclared && uses == UnitUses::random)
+    std::shuffle(forward.begin(), forward.end(), random);
+  size_t times = !isDeclared && uses == UnitUses::repeated ? 2 : 1;
+  std::vector<int32_t> order;
+  for (int32_t unit : forward)
+    order.insert(order.end(), times, unit);
+  return use(step, order, [](int32_t) { return ZERO_RT_OK; });
+}
+
+zero_rt_status
+Units::runBackward(zero_rt_step *step, MutableArrayRef<Arrival> order,
+                   llvm::function_ref<zero_rt_status(Arrival &)> deliver) {
   auto deliverOf = [&](int32_t unit) {
     zero_rt_status status = ZERO_RT_OK;
     for (Arrival &arrival : order)
@@ -88,16 +104,8 @@ zero_rt_status Units::runBackward(
         status = deliver(arrival);
     return status;
   };
+  if (!isDeclared && uses == UnitUses::random)
+    std::shuffle(backward.begin(), backward.end(), random);
   zero_rt_status status = deliverOf(-1);
-  for (auto [i, unit] : llvm::enumerate(backward)) {
-    if (!status)
-      status = zero_rt_step_unshard(step, unit, nullptr);
-    if (!status && i + 1 < backward.size() && !isDeclared)
-      status = zero_rt_step_prefetch(step, backward[i + 1]);
-    if (!status)
-      status = deliverOf(unit);
-    if (!status)
-      status = zero_rt_step_reshard(step, unit, nullptr);
-  }
-  return status;
+  return status ? status : use(step, backward, deliverOf);
 }

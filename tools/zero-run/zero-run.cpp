@@ -147,6 +147,7 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     compiled.trace = options.trace;
     compiled.library = options.library;
     compiled.arrivals = options.arrivals;
+    compiled.unitUses = options.unitUses;
     compiled.gpus = options.gpus;
     run.engine = createCompiledEngine(scheduled, run.ranks, run.parameters,
                                       compiled, message);
