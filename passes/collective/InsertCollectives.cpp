@@ -383,23 +383,27 @@ struct InsertCollectivesPass
              << "stage 3 shards the parameters of units, and there is none; "
                 "list the parameters of each layer in a zero.unit, or lower at "
                 "stage 2";
-    SymbolTableCollection symbols;
+    llvm::MapVector<StringAttr, ParameterOp> divided; // by axis
     for (auto parameter : getOperation().getOps<ParameterOp>())
       for (StringAttr axis : parameter.getValueType().getStageAxes())
-        for (auto unit : getOperation().getOps<UnitOp>())
-          if (unit.getPlace(symbols).getCoordinates(axis).empty()) {
-            InFlightDiagnostic diag =
-                unit.emitOpError()
-                << "@" << unit.getSymName() << " is on all pipeline stages of "
-                << axis
-                << ", and stages use units at their own times; say in the type "
-                   "of each member on which it is, such as on = ["
-                << axis.getValue() << " : 0, " << axis.getValue()
-                << " : 1], or take them out of the unit";
-            diag.attachNote(parameter.getLoc())
-                << "@" << parameter.getSymName() << " is on some of them";
-            return diag;
-          }
+        divided.insert({axis, parameter});
+    SymbolTableCollection symbols;
+    for (auto [axis, parameter] : divided)
+      for (auto unit : getOperation().getOps<UnitOp>()) {
+        if (!unit.getPlace(symbols).getCoordinates(axis).empty())
+          continue;
+        InFlightDiagnostic diag =
+            unit.emitOpError()
+            << "@" << unit.getSymName() << " is on all pipeline stages of "
+            << axis
+            << ", and stages use units at their own times; say in the type of "
+               "each member on which it is, such as on = ["
+            << axis.getValue() << " : 0, " << axis.getValue()
+            << " : 1], or take them out of the unit";
+        diag.attachNote(parameter.getLoc())
+            << "@" << parameter.getSymName() << " is on some of them";
+        return diag;
+      }
     return success();
   }
 

@@ -151,9 +151,8 @@ static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
 
 /// Checks that ranks of different pipeline stages do not meet in |call|, of a
 /// handler of |unit|: each stage uses units at its own times.
-static void checkMeets(Proof &proof, zrt::ProgramOp program,
+static void checkMeets(Proof &proof, ArrayRef<StringAttr> stageAxes,
                        zrt::UnitTableOp unit, zrt::RuntimeCall call) {
-  SmallVector<StringAttr> stageAxes = zrt::getStageAxes(program);
   zrt::CallDescription description(call);
   for (const zrt::CallArgument &argument : description.getArguments())
     if (argument.kind == zrt::CallArgument::Kind::axes && argument.list)
@@ -182,6 +181,7 @@ void ProgramReader::checkUnitMemory() {
   if (unitOf.empty())
     return;
   checkOrderOfUnits(proof, program);
+  SmallVector<StringAttr> stageAxes = zrt::getStageAxes(program);
   for (const zrt::Stage &stage : zrt::enumerateStages(program))
     checkNeighbours(proof, program, uses, stage);
   checkKept(proof, program, uses);
@@ -189,7 +189,7 @@ void ProgramReader::checkUnitMemory() {
     zrt::UnitTableOp unit = unitOf.lookup(FlatSymbolRefAttr::get(handler));
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
       if (unit)
-        checkMeets(proof, program, unit, call);
+        checkMeets(proof, stageAxes, unit, call);
       if (unit && dependsOnMore(call))
         proof.report.opError(call)
             << "is in a handler of unit " << unit.getUnitAttr()
