@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/import/Import.h"
+
+#include "dialect/zero/CountOf.h"
 #include "tools/import/Layers.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -210,15 +212,24 @@ void StageAssigner::describe(std::vector<Decision> &decisions) const {
         layers.insert(layer->path);
     }
     decisions.push_back({"pipeline stage " + std::to_string(stage),
-                         std::to_string(layers.size()) + " layers",
-                         std::to_string(numParameters) + " parameters of " +
-                             std::to_string(numElements) + " elements"});
+                         countOf(layers.size(), "layer"),
+                         countOf(numParameters, "parameter") + " of " +
+                             countOf(numElements, "element")});
   }
 }
 
 LogicalResult zero::assignStages(const ImportRequest &request,
                                  int64_t numStages, ImportedConfig &config,
                                  ParameterList &list, std::string &message) {
+  if (numStages == 1) {
+    if (request.pipelineStages.empty() && request.pipelineLayers.empty())
+      return success();
+    message = (request.pipelineStages.empty() ? "--pipeline-layers"
+                                              : "--pipeline-stage") +
+              std::string(" is for a mesh with pipeline stages, such as "
+                          "--mesh=pp=2:dp=4");
+    return failure();
+  }
   StageAssigner assigner(request, numStages, list, message);
   if (failed(assigner.run()))
     return failure();

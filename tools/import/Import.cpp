@@ -136,20 +136,6 @@ static int64_t getAxisSize(const std::optional<MeshAxes> &mesh,
   return 1;
 }
 
-/// Refuses flags that would have no effect.
-static LogicalResult checkStageFlags(const ImportRequest &request,
-                                     int64_t numStages, std::string &message) {
-  bool isGiven =
-      !request.pipelineStages.empty() || !request.pipelineLayers.empty();
-  if (numStages > 1 || !isGiven)
-    return success();
-  message = (request.pipelineStages.empty() ? "--pipeline-layers"
-                                            : "--pipeline-stage") +
-            std::string(" is for a mesh with pipeline stages, such as "
-                        "--mesh=pp=2:dp=4");
-  return failure();
-}
-
 void zero::readConfig(const ImportRequest &request, ConfigReader &reader) {
   readConfig(reader, countRanks(request.mesh),
              getAxisSize(request.mesh, kTensorAxis));
@@ -172,9 +158,7 @@ LogicalResult zero::writeImportedStep(const ImportRequest &request,
       failed(adaptParameters(request, step.config, list, message)) ||
       (numTensorRanks > 1 &&
        failed(divideParameters(request, numTensorRanks, list, message))) ||
-      failed(checkStageFlags(request, numStages, message)) ||
-      (numStages > 1 &&
-       failed(assignStages(request, numStages, step.config, list, message))) ||
+      failed(assignStages(request, numStages, step.config, list, message)) ||
       (step.config.stage == 3 &&
        failed(assignUnits(step.config, numTensorRanks, list, message))) ||
       failed(writeListedStep(step.config.recipe, list, step.mesh, request.name,

@@ -74,7 +74,8 @@ mlir::LogicalResult divideParameters(const ImportRequest &request,
 
 /// Puts the layers of the model on |numStages| pipeline stages, in order, by
 /// the names of parameters and as |request| says, unless the list says it. Adds
-/// what each stage has to the decisions of |config|.
+/// what each stage has to the decisions of |config|. Of one stage there is
+/// nothing to say, and flags that say something are refused.
 mlir::LogicalResult assignStages(const ImportRequest &request,
                                  int64_t numStages, ImportedConfig &config,
                                  ParameterList &list, std::string &message);

@@ -61,8 +61,9 @@ public:
 private:
   /// Runs |work| on a thread per rank; false results leave a message.
   bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
-  /// Unshards |unit| on all ranks of its pipeline stage until another one is
-  /// read; -1: no unit, on any stage. What that sends is no part of a step.
+  /// Unshards |unit| on all ranks of its pipeline stage, and reshards the unit
+  /// that they read before. If |unit| is -1, all ranks reshard theirs. Counters
+  /// of a step leave out what this sends.
   bool openToRead(int32_t unit);
   /// Checks that ranks read the values of frozen parameters in their units.
   LogicalResult checkFrozen();

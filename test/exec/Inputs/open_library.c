@@ -5,20 +5,12 @@
  * passes on all ranks. open_library --check PATH... opens each file and prints
  * the errors.
  */
-#include "zero_rt/step.h"
+#include "check.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(CALL)                                                            \
-  do {                                                                         \
-    if ((CALL) != ZERO_RT_OK) {                                                \
-      fprintf(stderr, "%s: %s\n", #CALL, zero_rt_message());                   \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 static const char *paths[2]; /* of ranks 0 and 1 */
 static zero_rt_group *group;

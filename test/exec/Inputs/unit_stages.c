@@ -3,19 +3,11 @@
  * Units on three pipeline stages of two ranks each: unit_stages PATH. One rank
  * of each stage reports what its calls say.
  */
-#include "zero_rt/step.h"
+#include "check.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define CHECK(CALL)                                                            \
-  do {                                                                         \
-    if ((CALL) != ZERO_RT_OK) {                                                \
-      fprintf(stderr, "%s: %s\n", #CALL, zero_rt_message());                   \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 enum { RANKS = 6, COPIES = 2, UNITS = 5 };
 

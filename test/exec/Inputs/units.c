@@ -4,7 +4,7 @@
  * one of unit 1: units PATH SCENARIO. All elements of gradients of rank r are r
  * + 1, and the step takes their mean, so each step subtracts 1.5.
  */
-#include "zero_rt/step.h"
+#include "check.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -12,14 +12,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#define CHECK(CALL)                                                            \
-  do {                                                                         \
-    if ((CALL) != ZERO_RT_OK) {                                                \
-      fprintf(stderr, "%s: %s\n", #CALL, zero_rt_message());                   \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 enum { kUnits = 3, kElements = 6 };
 
