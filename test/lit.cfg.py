@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Every .mlir and .test file below this folder is a test. ZERO_CHECK_ROUNDTRIP=1
-# runs each zero-opt under --verify-roundtrip as well, ZERO_PROVE_EACH=1 proves after
-# each pass that the step is the one before the first.
+# Every .mlir and .test file below this folder is a test. With ZERO_CHECK_EACH=1 each
+# zero-opt verifies round trips as well, and proves after each pass that the step is the
+# one before the first.
 
 import ctypes
 import os
@@ -31,12 +31,8 @@ for name in ["ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "HOME"]:
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
-roundtrip = os.environ.get("ZERO_CHECK_ROUNDTRIP")
-if roundtrip:
-    config.substitutions.append(("zero-opt ", "zero-opt --verify-roundtrip "))
-if os.environ.get("ZERO_PROVE_EACH"):
-    config.substitutions.append(("zero-opt ", "zero-opt --prove-each "))
-if roundtrip or os.environ.get("ZERO_PROVE_EACH"):
+if os.environ.get("ZERO_CHECK_EACH"):
+    config.substitutions.append(("zero-opt ", "zero-opt --verify-roundtrip --prove-each "))
     # What does not run zero-opt would be run as before.
     files = [
         p for p in pathlib.Path(config.test_source_root).rglob("*.*") if p.is_file()

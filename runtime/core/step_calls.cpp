@@ -27,7 +27,7 @@ using namespace zero_rt;
 namespace {
 
 /// The message of a rank to the others.
-struct Report {
+struct CreateReport {
   uint64_t planHash = 0;
   uint64_t contentHash = 0; // 0: the library was not opened by path
   zero_rt_status status = ZERO_RT_OK;
@@ -127,15 +127,16 @@ static zero_rt_status joinGroups(Step &step) {
 
 /// The result of |reports| for this rank. A failure of the rank itself comes
 /// first.
-static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
-  const Report &mine = reports[size_t(rank)];
+static zero_rt_status judge(const std::vector<CreateReport> &reports,
+                            int32_t rank) {
+  const CreateReport &mine = reports[size_t(rank)];
   if (mine.status)
     return fail(mine.status, "%s", mine.message);
   for (size_t r = 0; r < reports.size(); ++r)
     if (reports[r].status)
       return fail(reports[r].status, "rank %zu could not create its step: %s",
                   r, reports[r].message);
-  const Report &first = reports[0];
+  const CreateReport &first = reports[0];
   for (size_t r = 1; r < reports.size(); ++r)
     if (reports[r].planHash != first.planHash)
       return fail(ZERO_RT_MISMATCH,
@@ -164,10 +165,10 @@ static zero_rt_status judge(const std::vector<Report> &reports, int32_t rank) {
 static zero_rt_status create(Runtime *runtime, const zero_rt_library *library,
                              const void *options, Step **out_step,
                              bool &hasAgreed) {
-  std::vector<Report> reports(size_t(runtime->ranks));
+  std::vector<CreateReport> reports(size_t(runtime->ranks));
   std::unique_ptr<::zero_rt_step> handle;
   std::unique_ptr<Step> step;
-  Report mine;
+  CreateReport mine;
   mine.status = guarded("step_create", [&] {
     handle = std::make_unique<::zero_rt_step>(runtime->handle);
     // Waits for the work of other steps, for which an allocation of the driver
@@ -190,9 +191,9 @@ static zero_rt_status create(Runtime *runtime, const zero_rt_library *library,
   Communicator &communicator = *runtime->communicator;
   Tag tag = {"step_create", nullptr, 0, ZERO_RT_F64, ZERO_RT_F64, 0};
   ZERO_RT_TRY(communicator.exchange(tag, &mine, reports.data(),
-                                    int64_t(sizeof(Report))));
+                                    int64_t(sizeof(CreateReport))));
   hasAgreed = true;
-  for (Report &report : reports) {
+  for (CreateReport &report : reports) {
     report.device[sizeof(report.device) - 1] = 0;
     report.name[sizeof(report.name) - 1] = 0;
     report.message[sizeof(report.message) - 1] = 0;

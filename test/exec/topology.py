@@ -123,11 +123,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(options.bin, folder)
         for number, (mesh, choices) in enumerate(meshes.items()):
-            step = pathlib.Path(folder) / f"step{number}.mlir"
-            summed = pathlib.Path(folder) / f"sum{number}.mlir"
+            step = summed = pathlib.Path(folder) / f"step{number}.mlir"
             # Every other mesh counts tokens, in whole numbers: sums are exact, too.
             write_step(mesh, "tokens" if number % 2 else "mean", step)
-            write_step(mesh, "tokens" if number % 2 else "sum", summed)
+            if number % 2 == 0:
+                summed = pathlib.Path(folder) / f"sum{number}.mlir"
+                write_step(mesh, "sum", summed)
             runs = [["--stage=0"]]
             for stage in (1, 2):
                 for axes in ["", *choices]:

@@ -44,7 +44,7 @@ static zero_rt_status load(Driver &driver) {
   return ZERO_RT_OK;
 }
 
-static zero_rt_status checkVersion(const Driver &driver) {
+static zero_rt_status checkDriverVersion(const Driver &driver) {
   // An old driver lacks functions, so the message names its version and not the
   // functions.
   int version = 0;
@@ -70,7 +70,7 @@ zero_rt_status zero_rt::getDriver(const Driver **out) {
   if (!isLoaded)
     ZERO_RT_TRY(load(driver));
   isLoaded = true;
-  ZERO_RT_TRY(checkVersion(driver));
+  ZERO_RT_TRY(checkDriverVersion(driver));
   // A driver without a GPU returns this error, too.
   if (check(driver, driver.Init(0), "cuInit"))
     return fail(ZERO_RT_UNSUPPORTED, "no GPU can be used: %s", lastMessage());

@@ -41,7 +41,7 @@ static zero_rt_status load(Nccl &nccl) {
   return ZERO_RT_OK;
 }
 
-static zero_rt_status checkVersion(Nccl &nccl) {
+static zero_rt_status checkNcclVersion(Nccl &nccl) {
   // An old NCCL lacks functions, so the message names its version and not the
   // functions.
   if (!nccl.GetVersion || nccl.GetVersion(&nccl.version) ||
@@ -67,7 +67,7 @@ zero_rt_status zero_rt::getNccl(const Nccl **out) {
   if (!isLoaded)
     ZERO_RT_TRY(load(nccl));
   isLoaded = true;
-  ZERO_RT_TRY(checkVersion(nccl));
+  ZERO_RT_TRY(checkNcclVersion(nccl));
   *out = &nccl;
   return ZERO_RT_OK;
 }
