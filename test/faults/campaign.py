@@ -39,7 +39,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test" / "exec" / "Inputs"))
 from free_port import free_port  # noqa: E402
 
-STAGES = {"one": 1, "two": 2}
+STAGES = {"one": 1, "two": 2, "three": 3}
+# Of quickstart.mlir. Only stage 3 gathers them.
+UNITS = """zero.unit @layer1 [@fc1.weight, @fc1.bias]
+zero.unit @layer2 [@fc2.weight, @fc2.bias]
+zero.group @decay"""
+# Points that showed a mistake, and come before those that are drawn: ranks that waited for
+# a rank that waited for the one that had stopped named the wrong one.
+ONCE_WRONG = ["tcp/one/4/stop@connect+4:1"]
 SHORT, LONG = 0.3, 1.6  # times the timeout
 STOPS = {"pause": SHORT, "freeze": LONG}
 BENIGN = {"none", "pause", "delay"}
@@ -100,7 +107,7 @@ class Point:
     @staticmethod
     def parse(text):
         match = re.fullmatch(
-            r"(tcp|shared|mixed|mpi|threads)/(one|two)/([234])/([a-z]+)@([a-z.+\d]+):(\d+)", text
+            r"(tcp|shared|mixed|mpi|threads)/(one|two|three)/([234])/([a-z]+)@([a-z.+\d]+):(\d+)", text
         )
         if not match:
             sys.exit(f"campaign.py: '{text}' is no point; --list shows some")
@@ -115,17 +122,23 @@ def moments(group, stage, fault):
         counts = [1, 3, 6, 9, 12, 15, 18, 21, 25, 30]
     if group == "threads":
         counts = []
-    # The last gradient of a backward pass closes its buckets at stage 2.
-    reduce = ["apply", "apply.1"] if stage == "one" else ["gradient.3", "gradient.7"]
+    # The last gradient of a backward pass closes its buckets at stage 2, and at stage 3
+    # the end of a unit, which was used in a forward pass before.
+    reduce = {"one": ["apply", "apply.1"], "two": ["gradient.3", "gradient.7"],
+              "three": ["reshard.2", "reshard.7"]}[stage]
+    gather = ["unshard", "unshard.3"]
     phases = {
         "connect": ["connect"] + [f"connect+{n}" for n in counts],
         "create": ["create"] + [f"create+{n}" for n in counts],
         "gradient": ["gradient", "gradient.2", "gradient.5"],
         "reduce": [f"{call}+{n}" for call in reduce for n in counts],
+        "gather": gather + [f"{call}+{n}" for call in gather for n in counts],
         "apply": ["apply", "apply.1"] + [f"apply.1+{n}" for n in counts],
         "results": ["results", "results.1"],
         "destroy": ["destroy"] + [f"destroy+{n}" for n in counts[:3]],
     }
+    if stage != "three":
+        del phases["gather"]
     if group == "threads":
         del phases["connect"], phases["reduce"]
     if fault == "memory":  # it needs an allocation
@@ -165,13 +178,15 @@ class Jobs:
         self.lock = threading.Lock()
         self.ports = set()
         libraries = binaries.parent / "lib"
+        text = (ROOT / "examples" / "quickstart.mlir").read_text()
+        step = folder / "step.mlir"
+        step.write_text(text.replace("zero.group @decay", UNITS, 1))
         for ranks in [2, 3, 4]:
             out = folder / str(ranks)
             for name, stage in STAGES.items():
                 subprocess.run(
-                    [binaries / "zero-compile", ROOT / "examples" / "quickstart.mlir",
-                     "-o", out, f"--mesh=dp={ranks}", f"--stage={stage}",
-                     f"--name={name}"],
+                    [binaries / "zero-compile", step, "-o", out,
+                     f"--mesh=dp={ranks}", f"--stage={stage}", f"--name={name}"],
                     check=True, stdout=subprocess.DEVNULL,
                 )
             for compiler, name, flags in [
@@ -416,7 +431,8 @@ def main():
         points = list(all_points(groups))
     else:
         rng = random.Random(arguments.seed)
-        points = [draw(groups, rng) for _ in range(arguments.count)]
+        points = [Point.parse(text) for text in ONCE_WRONG if text.split("/")[0] in groups]
+        points += [draw(groups, rng) for _ in range(arguments.count)]
     if arguments.list:
         print(*points, sep="\n")
         return 0

@@ -5,9 +5,10 @@
 |* job GROUP STAGE TIMEOUT FAULT@MOMENT[.VISIT][+COUNT]:RANK
 |*
 |* GROUP is threads or tcp; a program with WITH_MPI has ranks of MPI. STAGE is
-|* one or two: a library in the folder of the program. Each rank makes two
-|* steps, and prints the result of each call that failed. A rank that makes all
-|* calls prints a hash of its parameters. With SHOW_SHARED in the environment
+|* one, two or three: a library in the folder of the program. Each rank makes
+|* two steps, and prints the result of each call that failed. A rank that makes
+|* all calls prints a hash of its parameters. With SHOW_SHARED in the
+environment
 |* each rank prints how many ranks it reads in their memory.
 |*
 |* Rank RANK has the fault when it comes to MOMENT, which is a call, for the
@@ -21,14 +22,13 @@
 |*   late    the rank sleeps for 1.6 times TIMEOUT
 |*   leave   the rank destroys its step and its runtime
 |*   memory  an allocation fails
-|*   plan    the rank loads the library of the other stage
+|*   plan    the rank loads the library of another stage
 |*   vain    all ranks make two backward passes in a step, and RANK alone says
 |*           of the first that it is the last
 |*
 \*===----------------------------------------------------------------------===*/
 
 #include "one.h"
-#include "two.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -185,10 +185,43 @@ static int report(const char *call, zero_rt_status status) {
       return 0;                                                                \
   } while (0)
 
+static int unit_of(zero_rt_step *step, int32_t id) {
+  int32_t unit = -1;
+  if (id >= 0 && id < ONE_NUM_PARAMETERS)
+    report("unit_of", zero_rt_step_unit_of(step, id, &unit));
+  return unit;
+}
+
+/* Before the first use of a unit, whose parameters have numbers that follow
+   each other. The last parameter used was |before|. */
+static int use_unit(zero_rt_step *step, int32_t before, int32_t id) {
+  int unit = unit_of(step, id);
+  if (unit >= 0 && unit != unit_of(step, before))
+    CALL("unshard", zero_rt_step_unshard(step, unit, NULL));
+  return 1;
+}
+
+/* After the last use of a unit. The next parameter used is |next|. */
+static int leave_unit(zero_rt_step *step, int32_t id, int32_t next) {
+  int unit = unit_of(step, id);
+  if (unit >= 0 && unit != unit_of(step, next))
+    CALL("reshard", zero_rt_step_reshard(step, unit, NULL));
+  return 1;
+}
+
+static int run_forward(zero_rt_step *step) {
+  for (int32_t id = 0; id < ONE_NUM_PARAMETERS; ++id)
+    if (!use_unit(step, id - 1, id) || !leave_unit(step, id, id + 1))
+      return 0;
+  return 1;
+}
+
 static int run_backward(zero_rt_step *step, int k, int32_t hint) {
   static _Thread_local uint16_t values[ELEMENTS];
   CALL("begin", zero_rt_step_begin_backward(step, hint));
   for (int32_t id = ONE_NUM_PARAMETERS - 1; id >= 0; --id) {
+    if (!use_unit(step, id + 1, id))
+      return 0;
     /* bf16 numbers between 0.5 and 8, another one for each element and rank. */
     for (int64_t i = 0; i < elements[id]; ++i)
       values[i] = (uint16_t)(0x3f00 + (i * 7 + me * 31 + k * 13) % 0x200);
@@ -196,6 +229,8 @@ static int run_backward(zero_rt_step *step, int k, int32_t hint) {
                                ZERO_RT_SPACE_DEVICE, 0,
                                elements[id],         values};
     CALL("gradient", zero_rt_step_gradient(step, id, &gradient, NULL, NULL));
+    if (!leave_unit(step, id, id - 1))
+      return 0;
   }
   return 1;
 }
@@ -209,7 +244,7 @@ static int run_step(zero_rt_step *step, int k) {
       return 0;
     CALL("accumulate", zero_rt_step_accumulate(step));
   }
-  if (!run_backward(step, k, ZERO_RT_HINT_UNKNOWN))
+  if (!run_forward(step) || !run_backward(step, k, ZERO_RT_HINT_UNKNOWN))
     return 0;
   zero_rt_results results = {.struct_size = sizeof(results)};
   CALL("apply", zero_rt_step_apply(step, &learning_rate, 1, NULL));
@@ -223,10 +258,14 @@ static int print_bits(zero_rt_runtime *runtime, zero_rt_step *step) {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
   for (int32_t id = 0; id < ONE_NUM_PARAMETERS; ++id) {
     zero_rt_tensor view = {.struct_size = sizeof(view)};
+    if (!use_unit(step, id - 1, id))
+      return 0;
     CALL("parameter", zero_rt_step_parameter(step, id, &view));
     CALL("copy", zero_rt_copy(runtime, values, view.data, view.elements * 2));
     for (int64_t i = 0; i < view.elements; ++i)
       hash = (hash ^ values[i]) * UINT64_C(0x100000001b3);
+    if (!leave_unit(step, id, id + 1))
+      return 0;
   }
   printf("rank %d: bits: %016llx\n", me, (unsigned long long)hash);
   return 1;
@@ -316,21 +355,23 @@ static int parse_fault(const char *text) {
   return *text == 0;
 }
 
+static int open_library(const char *program, int folder, const char *name,
+                        const zero_rt_library **out) {
+  char path[4096];
+  snprintf(path, sizeof(path), "%.*s/lib%s.so", folder, program, name);
+  return report("open", zero_rt_open(path, out));
+}
+
 int main(int argc, char **argv) {
   if (argc != 5 || !strchr(argv[0], '/') || !parse_fault(argv[4]))
     return 2;
   setvbuf(stdout, NULL, _IOLBF, 0);
-  const zero_rt_library *one, *two;
-  char one_path[4096], two_path[4096];
   int folder = (int)(strrchr(argv[0], '/') - argv[0]);
-  snprintf(one_path, sizeof(one_path), "%.*s/libone.so", folder, argv[0]);
-  snprintf(two_path, sizeof(two_path), "%.*s/libtwo.so", folder, argv[0]);
-  if (!report("open", one_open(one_path, &one)) ||
-      !report("open", two_open(two_path, &two)))
+  const char *other = strcmp(argv[2], "one") == 0 ? "two" : "one";
+  if (!open_library(argv[0], folder, argv[2], &library) ||
+      (strcmp(fault.kind, "plan") == 0 &&
+       !open_library(argv[0], folder, other, &other_library)))
     return 2;
-  int is_one = strcmp(argv[2], "one") == 0;
-  library = is_one ? one : two;
-  other_library = is_one ? two : one;
   timeout_ms = strtol(argv[3], NULL, 10);
   if (strcmp(argv[1], "threads") == 0)
     return run_threads();

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <poll.h>
 #include <thread>
+#include <utility>
 
 using namespace zero_rt;
 
@@ -27,7 +28,8 @@ static constexpr Tag tag = {"tcp_group_create", nullptr, 0, 0, 0, 0};
 namespace {
 struct Word {
   int32_t status = ZERO_RT_OK;
-  char text[252] = {};
+  int32_t isSuspicion = 0;
+  char text[248] = {};
 };
 } // namespace
 
@@ -83,13 +85,16 @@ zero_rt_status Meeting::readWord(int32_t rank, Deadline end) {
   if (!word.status)
     return ZERO_RT_OK;
   isOfOther = true;
+  isSuspicion = word.isSuspicion != 0;
   return fail(word.status, "%s", word.text);
 }
 
 /// Waits until all other ranks have ended, unless |status| is an error. The
-/// first error counts.
+/// first error counts. Of a suspicion it counts who else says nothing: ranks
+/// that wait for each other say something.
 zero_rt_status Meeting::gatherWords(zero_rt_status status) {
   Deadline end = deadline + graceOfRankZero;
+  std::string suspicion;
   while (!status) {
     std::vector<pollfd> entries;
     std::vector<int32_t> ranks;
@@ -98,17 +103,24 @@ zero_rt_status Meeting::gatherWords(zero_rt_status status) {
         ranks.push_back(r);
         entries.push_back({descriptors[size_t(r)], POLLIN, 0});
       }
-    if (ranks.empty())
+    if (ranks.empty() && suspicion.empty())
       return ZERO_RT_OK;
+    if (ranks.empty())
+      return fail(ZERO_RT_TIMEOUT, "%s", suspicion.c_str());
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         end - std::chrono::steady_clock::now());
     if (left.count() <= 0)
       return failAsMissing(ranks);
     if (::poll(entries.data(), entries.size(), int(left.count())) <= 0)
       continue;
-    for (size_t i = 0; i < ranks.size() && !status; ++i)
+    for (size_t i = 0; i < ranks.size() && !status; ++i) {
       if (entries[i].revents)
         status = readWord(ranks[i], end);
+      if (status && std::exchange(isSuspicion, false)) {
+        suspicion = lastMessage();
+        status = ZERO_RT_OK;
+      }
+    }
   }
   return status;
 }
@@ -121,6 +133,7 @@ zero_rt_status Meeting::conclude(zero_rt_status status) {
     status = gatherWords(status);
   Word word;
   word.status = status;
+  word.isSuspicion = isSuspicion;
   // A timeout says which rank is missing.
   std::string sender = "rank " + std::to_string(mine.rank) + ": ";
   if (status)
@@ -135,7 +148,12 @@ zero_rt_status Meeting::conclude(zero_rt_status status) {
   // Rank 0 knows what it told itself.
   if (descriptors[0] >= 0 && !isHeard(0))
     (void)sendAll(descriptors[0], &word, sizeof(word), soon);
-  return status ? status : readWord(0, deadline + graceOfOthers);
+  if (status && (!isSuspicion || isHeard(0)))
+    return status;
+  // Rank 0 knows who said nothing at all.
+  std::string own = lastMessage();
+  zero_rt_status other = readWord(0, deadline + graceOfOthers);
+  return status && !other ? fail(status, "%s", own.c_str()) : other;
 }
 
 //===----------------------------------------------------------------------===//
@@ -322,6 +340,13 @@ zero_rt_status Meeting::follow() {
   ZERO_RT_TRY(findRankZero(addresses));
   ZERO_RT_TRY(callOn(0, addresses, options.port, contact));
   ZERO_RT_TRY(receiveContacts());
+  zero_rt_status status = meetOthers(contact);
+  isSuspicion = status == ZERO_RT_TIMEOUT && !isHeard(0);
+  return status;
+}
+
+/// Connects to the ranks but rank 0.
+zero_rt_status Meeting::meetOthers(const Contact &contact) {
   for (int32_t r = 1; r < mine.rank; ++r) {
     const Contact &theirs = contacts[size_t(r)];
     ZERO_RT_TRY(callOn(r, placesOf(theirs), theirs.port, contact));

@@ -38,6 +38,7 @@ private:
   zero_rt_status openDoor();
   zero_rt_status lead();
   zero_rt_status follow();
+  zero_rt_status meetOthers(const Contact &contact);
   zero_rt_status sendContacts();
   zero_rt_status receiveContacts();
   zero_rt_status findRankZero(std::vector<Address> &out);
@@ -62,6 +63,9 @@ private:
   std::vector<int> descriptors;  // of the sockets, which may move
   std::vector<char> heard;       // ranks that said how they ended
   bool isOfOther = false;        // the error
+  /// The error names a rank that did not come by the deadline. That may have
+  /// waited for another one, in its turn.
+  bool isSuspicion = false;
 };
 
 } // namespace zero_rt
