@@ -8,16 +8,12 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 
 using namespace mlir;
 using namespace zero;
 using zrt::Event;
 using zrt::Role;
-
-/// The number of units that can be unsharded at once: one that is in use, and
-/// the next one, which is gathered meanwhile. Consecutive units have different
-/// memory, forward and backward.
-static constexpr size_t kUnshardedUnits = 2;
 
 /// Creates the buffer |name| for whole parameters, without memory. |kept| is
 /// what a rank keeps of them.
@@ -100,40 +96,106 @@ static SmallVector<Unit> collectUnits(ProgramBuilder &program, ModuleOp module,
   return units;
 }
 
-namespace {
-/// The slots of units on one pipeline stage. Each stage has memory of its own.
-struct Ring {
-  ArrayRef<AxisCoordinate> stages;
-  SmallVector<size_t, kUnshardedUnits> slots;
-  size_t next = 0;
-};
-} // namespace
+/// The orders in which callers use |units|, by index: those that the module
+/// declares, or that in which it lists them.
+static SmallVector<SmallVector<size_t>> listOrders(ArrayRef<Unit> units) {
+  UnitOp first = units.front().op;
+  llvm::DenseMap<Attribute, size_t> indexOf;
+  SmallVector<size_t> listed;
+  for (auto [i, unit] : llvm::enumerate(units)) {
+    indexOf[FlatSymbolRefAttr::get(unit.op)] = i;
+    listed.push_back(i);
+  }
+  SmallVector<SmallVector<size_t>> orders;
+  for (auto op : first->getParentOfType<ModuleOp>().getOps<UnitOrderOp>())
+    orders.push_back(llvm::map_to_vector(
+        op.getUnits(), [&](Attribute unit) { return indexOf.at(unit); }));
+  if (orders.empty())
+    orders.push_back(std::move(listed));
+  return orders;
+}
 
-/// Gives the j-th largest part of the i-th unit of a ring the memory j of slot
-/// i modulo the number of slots. A memory is as large as the largest part in
-/// it. A unit that is kept has a slot of its own.
+/// By unit, the number of the pipeline stages on which others may have its
+/// unsharded memory, too. None if nothing of it is gathered, or if callers keep
+/// it.
+static SmallVector<std::optional<size_t>> numberRings(ProgramBuilder &program,
+                                                      ArrayRef<Unit> units) {
+  SmallVector<SmallVector<AxisCoordinate>> rings;
+  return llvm::map_to_vector(
+      units, [&](const Unit &unit) -> std::optional<size_t> {
+        if (UnitOp(unit.op).getKept() || unit.parts.empty())
+          return std::nullopt;
+        auto stages = llvm::to_vector(program.getBuffer(unit.parts[0].unsharded)
+                                          .getValueType()
+                                          .getPresent());
+        auto *ring = llvm::find(rings, stages);
+        size_t number = ring - rings.begin();
+        if (ring == rings.end())
+          rings.push_back(std::move(stages));
+        return number;
+      });
+}
+
+/// By unit, the numbers of those that follow it or precede it in an order,
+/// among those of its ring.
+static SmallVector<SmallVector<size_t, 4>>
+findNeighbours(ArrayRef<SmallVector<size_t>> orders,
+               ArrayRef<std::optional<size_t>> rings) {
+  SmallVector<SmallVector<size_t, 4>> neighbours(rings.size());
+  for (ArrayRef<size_t> order : orders) {
+    std::map<size_t, size_t> last; // by ring
+    for (size_t unit : order) {
+      if (!rings[unit])
+        continue;
+      auto [before, isFirst] = last.insert({*rings[unit], unit});
+      if (!isFirst) {
+        neighbours[unit].push_back(before->second);
+        neighbours[before->second].push_back(unit);
+      }
+      before->second = unit;
+    }
+  }
+  return neighbours;
+}
+
+/// By unit, the number of a slot. One unit is in use, and the next one is
+/// gathered meanwhile. So units that follow each other in an order have
+/// different slots. Two slots are enough for one order, and for its reverse. A
+/// unit of no ring has a slot of its own.
+static SmallVector<size_t> chooseSlots(ProgramBuilder &program,
+                                       ArrayRef<Unit> units) {
+  SmallVector<std::optional<size_t>> rings = numberRings(program, units);
+  SmallVector<SmallVector<size_t>> orders = listOrders(units);
+  auto neighbours = findNeighbours(orders, rings);
+  // In a ring: the first place that no neighbour has yet.
+  SmallVector<std::optional<size_t>> places(units.size());
+  for (size_t unit : orders.front()) {
+    size_t place = 0;
+    while (llvm::any_of(neighbours[unit],
+                        [&](size_t other) { return places[other] == place; }))
+      ++place;
+    places[unit] = place;
+  }
+  std::map<std::pair<size_t, size_t>, size_t> slots; // by ring and place
+  SmallVector<size_t> chosen;
+  size_t numSlots = 0;
+  for (auto [ring, place] : llvm::zip_equal(rings, places)) {
+    size_t slot = numSlots;
+    if (ring)
+      slot = slots.insert({{*ring, *place}, numSlots}).first->second;
+    numSlots += slot == numSlots;
+    chosen.push_back(slot);
+  }
+  return chosen;
+}
+
+/// Gives the j-th largest part of a unit the memory j of its slot. A memory is
+/// as large as the largest part in it. Each pipeline stage has memory of its
+/// own.
 static void shareUnsharded(ProgramBuilder &program, ArrayRef<Unit> units) {
   std::map<std::pair<size_t, size_t>, SmallVector<zrt::BufferOp>> memories;
-  SmallVector<Ring> rings;
-  size_t numSlots = 0;
-  auto chooseSlot = [&](const Unit &unit) {
-    if (UnitOp(unit.op).getKept() || unit.parts.empty())
-      return numSlots++;
-    ArrayRef<AxisCoordinate> stages =
-        program.getBuffer(unit.parts[0].unsharded).getValueType().getPresent();
-    auto *ring = llvm::find_if(
-        rings, [&](const Ring &ring) { return ring.stages == stages; });
-    if (ring == rings.end()) {
-      rings.emplace_back().stages = stages;
-      ring = &rings.back();
-    }
-    size_t place = ring->next++ % kUnshardedUnits;
-    if (place == ring->slots.size())
-      ring->slots.push_back(numSlots++);
-    return ring->slots[place];
-  };
-  for (const Unit &unit : units) {
-    size_t slot = chooseSlot(unit);
+  for (auto [slot, unit] :
+       llvm::zip_equal(chooseSlots(program, units), units)) {
     // Parts of one size keep their order.
     std::multimap<int64_t, zrt::BufferOp, std::greater<int64_t>> bySize;
     for (const Part &part : unit.parts) {

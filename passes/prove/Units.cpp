@@ -62,27 +62,63 @@ static void checkOrderOfUnits(Proof &proof, zrt::ProgramOp program) {
   }
 }
 
+/// The orders in which callers use units: those that |module| declares, or that
+/// in which it lists them.
+static SmallVector<SmallVector<Attribute>> listOrders(ModuleOp module) {
+  SmallVector<SmallVector<Attribute>> orders;
+  for (auto order : module.getOps<UnitOrderOp>())
+    orders.push_back(llvm::to_vector(order.getUnits()));
+  if (orders.empty())
+    orders.push_back(llvm::map_to_vector(
+        module.getOps<UnitOp>(),
+        [](UnitOp unit) -> Attribute { return FlatSymbolRefAttr::get(unit); }));
+  return orders;
+}
+
+/// Checks that |unit|, which callers may use after |before|, has none of its
+/// memory.
+static void checkApart(Proof &proof, const zrt::ProgramSymbols &symbols,
+                       zrt::UnitTableOp before, zrt::UnitTableOp unit) {
+  llvm::DenseSet<StringAttr> memories;
+  for (const zrt::UnitPart &part : symbols.getPartsOf(before))
+    memories.insert(symbols.getMemory(part.unsharded));
+  for (const zrt::UnitPart &part : symbols.getPartsOf(unit))
+    if (memories.contains(symbols.getMemory(part.unsharded)))
+      proof.report.error(unit)
+          << part.unsharded << " has memory of unit " << before.getUnitAttr()
+          << ": callers may unshard a unit while they use the one before it";
+}
+
 /// Checks that a caller can unshard a unit while it uses the one before it, on
-/// each pipeline stage.
+/// each pipeline stage. A unit that callers keep has memory that no other unit
+/// has, and they pass it over where it is unsharded already.
 static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
                             const zrt::ProgramSymbols &symbols,
                             ArrayRef<AxisCoordinate> stage) {
   SymbolTableCollection places;
-  zrt::UnitTableOp before;
-  for (auto unit : program.getOps<zrt::UnitTableOp>()) {
-    if (ValueType place = zrt::getPlace(places, unit);
-        place && !place.isOnStage(stage))
-      continue;
-    llvm::DenseSet<StringAttr> memories;
-    if (before)
-      for (const zrt::UnitPart &part : symbols.getPartsOf(before))
-        memories.insert(symbols.getMemory(part.unsharded));
-    for (const zrt::UnitPart &part : symbols.getPartsOf(unit))
-      if (memories.contains(symbols.getMemory(part.unsharded)))
-        proof.report.error(unit)
-            << part.unsharded << " has memory of unit " << before.getUnitAttr()
-            << ": callers may unshard a unit while they use the one before it";
-    before = unit;
+  auto module = program->getParentOfType<ModuleOp>();
+  llvm::DenseMap<Attribute, zrt::UnitTableOp> tables; // of those on the stage
+  for (auto table : program.getOps<zrt::UnitTableOp>()) {
+    ValueType place = zrt::getPlace(places, table);
+    if (!place || place.isOnStage(stage))
+      tables[table.getUnitAttr()] = table;
+  }
+  for (auto unit : module.getOps<UnitOp>())
+    if (unit.getKept())
+      tables.erase(FlatSymbolRefAttr::get(unit));
+  // Most orders are the reverse of another.
+  llvm::DenseSet<std::pair<Attribute, Attribute>> checked;
+  for (ArrayRef<Attribute> order : listOrders(module)) {
+    zrt::UnitTableOp before;
+    for (Attribute name : order) {
+      zrt::UnitTableOp unit = tables.lookup(name);
+      if (!unit)
+        continue;
+      zrt::UnitTableOp other = std::exchange(before, unit);
+      if (other && !checked.contains({name, other.getUnitAttr()}) &&
+          checked.insert({other.getUnitAttr(), name}).second)
+        checkApart(proof, symbols, other, unit);
+    }
   }
 }
 

@@ -298,6 +298,8 @@ static void disagree(zero_rt_step *step, int rank) {
   } else if (is("skips") && rank == 1) {
     CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
     report(rank, "accumulate", zero_rt_step_accumulate(step));
+  } else if (is("prefetches") && rank == 1) {
+    report(rank, "prefetch", zero_rt_step_prefetch(step, 1));
   } else if (rank == 0 || is("late")) {
     if (rank == 1)
       sleep(3);
