@@ -190,7 +190,8 @@ void Rank::bind() {
     else if (layers.empty() || layers.back() != unit)
       layers.push_back(unit);
   }
-  units = std::make_unique<Units>(step, std::move(layers), rank);
+  Part part = partOf(options.shape, stage, options.mesh.stages);
+  units = std::make_unique<Units>(step, std::move(layers), part.begin, rank);
   // A unit has one address, whenever it is unsharded.
   units->visit([&](size_t i) { look(i, views); });
   for (Model<float> &model : models) {

@@ -11,12 +11,12 @@
 namespace transformer {
 
 void Units::unshard(int64_t layer) const {
-  check(zero_rt_step_unshard(step, units[size_t(layer)], nullptr),
+  check(zero_rt_step_unshard(step, units[size_t(layer - first)], nullptr),
         "zero_rt_step_unshard", rank);
 }
 
 void Units::reshard(int64_t layer) const {
-  check(zero_rt_step_reshard(step, units[size_t(layer)], nullptr),
+  check(zero_rt_step_reshard(step, units[size_t(layer - first)], nullptr),
         "zero_rt_step_reshard", rank);
 }
 
@@ -32,7 +32,7 @@ void Units::use(int64_t layer, Use use) const {
 }
 
 void Units::visit(const std::function<void(size_t parameter)> &body) const {
-  for (int64_t layer = 0; layer < int64_t(units.size()); ++layer) {
+  for (int64_t layer = first; layer < first + int64_t(units.size()); ++layer) {
     unshard(layer);
     for (int64_t i = 0; i < BlockParameters; ++i)
       body(size_t(FirstBlock + layer * BlockParameters + i));

@@ -18,10 +18,11 @@ namespace transformer {
 /// the next layer meanwhile.
 class Units {
 public:
-  /// |units| has the number of each layer's unit. Without units each rank has
+  /// |units| has the number of each layer's unit, from layer |first| on, which
+  /// is the first one of the rank's pipeline stage. Without units each rank has
   /// all parameters.
-  Units(zero_rt_step *step, std::vector<int32_t> units, int rank)
-      : step(step), units(std::move(units)), rank(rank) {}
+  Units(zero_rt_step *step, std::vector<int32_t> units, int64_t first, int rank)
+      : step(step), units(std::move(units)), first(first), rank(rank) {}
 
   bool empty() const { return units.empty(); }
 
@@ -38,6 +39,7 @@ private:
 
   zero_rt_step *step;
   std::vector<int32_t> units;
+  int64_t first;
   int rank;
 };
 

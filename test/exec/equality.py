@@ -34,7 +34,7 @@ AXES = {
     "stage": [0, 1, 2, 3],
     "offload": ["none", "optimizer", "parameters"],
     "backwards": ["1", "2", "4", "7", "1,4,2,7,1", "one"],
-    "gradient": ["bf16", "f32"],
+    "gradient": ["bf16", "f32", "f16"],
     "reduce_dtype": ["", "bf16"],
     "dtype": ["bf16", "f32"],
     "optimizer": ["adamw", "adam", "sgd", "lion"],
@@ -243,7 +243,7 @@ def rank_against_plan(row, plan, counters):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="folder of zero-run")
-    parser.add_argument("--full", action="store_true", help="the whole product: 1536 configurations, a quarter of an hour")
+    parser.add_argument("--full", action="store_true", help="the whole product of the choices of users (an hour or two)")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--bits", choices=["on", "off"], default="on",
                         help="off: without exact and moved, which compare the bits "

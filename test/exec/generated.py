@@ -153,6 +153,8 @@ def draw(rng):
                 lowering.append("--reduce=apply")
             if stage == 3 and rng.random() < 0.3:
                 lowering.append("--unit-order=declared")
+            if stage == 3 and rng.random() < 0.3:
+                lowering[1] = "--offload=parameters"
             step.unit_orders = rng.choice([0, 0, 1, 2, 3])
             step.frozen = rng.choice([0, 0, 1, 3])
     return step, lowering, running, phase

@@ -31,7 +31,7 @@ from topology import CLASSES, ROOT
 
 MESHES = ["dp=4", "dp=2,cp=2,tp=2", "edp=2,ep=2,tp=2", "ep=2,tp=3,edp=1"]
 FLAGS = [["--stage=0"], ["--stage=1"], ["--stage=2"],
-         ["--stage=1", "--offload=optimizer"]]
+         ["--stage=1", "--offload=optimizer"], ["--stage=3", "--offload=parameters"]]
 BACKWARDS = 2
 BAD = [math.inf, math.nan, -math.inf]
 SQUARE_IS_NO_F32 = 3.0e19
@@ -42,6 +42,7 @@ def write_step(mesh, path):
         [sys.executable, ROOT / "tools/scripts/make_step.py", "--mesh", mesh,
          "--classes", CLASSES, "--parameters", "8", "--sizes", "33,1,7",
          "--gradient", "f32", "--groups", "2", "--norm", "group",
+         "--units", "2",
          "--optimizer", ROOT / "examples/optimizers/adamw.mlir"],
         stdout=subprocess.PIPE, text=True, check=True).stdout
     # The second group is not clipped: it is updated with what was reduced.

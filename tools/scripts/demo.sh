@@ -62,8 +62,6 @@ axis='(pp|dp)=[1-9][0-9]*'
 [[ $mesh =~ ^$axis(,$axis)?$ ]] ||
   wrong "--mesh takes sizes such as dp=4 or pp=2,dp=2, not '$mesh'"
 [[ $stage =~ ^[0-3]$ ]] || wrong "--stage takes 0, 1, 2 or 3, not '$stage'"
-[[ $stage -lt 3 || $mesh != *pp* ]] ||
-  wrong "--stage 3 takes a mesh without pipeline stages, such as dp=4, not '$mesh'"
 [[ $offload =~ ^(none|optimizer|parameters)$ ]] ||
   wrong "--offload takes none, optimizer or parameters, not '$offload'"
 [[ $offload != parameters || $stage -eq 3 ]] ||
