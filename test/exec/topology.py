@@ -35,7 +35,7 @@ CLASSES = "dense,sequence,row,column,kv,expert,expert_tp,expert_wide"
 MESHES = {
     "dp=3": [],
     "cp=4": [],
-    "tp=3": [],
+    "tp=3,pp=1": [],
     "edp=1,ep=1,cp=1,tp=1": [],
     "edp=2,ep=2": ["edp"],
     "ep=4,edp=1": [],
@@ -50,7 +50,7 @@ MESHES = {
     "pp=3,dp=2": [],
     "pp=2,edp=2,ep=2,tp=2": ["edp"],
     "tp=2,pp=4,cp=2": [],
-    "dp=1,pp=5": [],
+    "sub1=1,dp=1,pp=5": [],
 }
 BACKWARDS = "1,3,2"
 
