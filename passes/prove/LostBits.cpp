@@ -17,7 +17,7 @@ using namespace zero;
 using namespace zero::prove;
 
 /// Choices that are looked at in one sum, and choices in them.
-static constexpr size_t kMostChoices = 8;
+static constexpr size_t kMostLostChoices = 8;
 static constexpr int kMostNested = 2;
 
 /// The numbers of which |base| is one; none if it is no choice.
@@ -120,7 +120,7 @@ static int findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,
     for (const Term &term : addend->getTerms())
       addChoices(algebra, term, choices);
   int most = 0;
-  if (nested == kMostNested || choices.size() > kMostChoices)
+  if (nested == kMostNested || choices.size() > kMostLostChoices)
     return most;
   for (BaseRef choice : choices)
     for (Expr alternative : getAlternatives(algebra, choice)) {

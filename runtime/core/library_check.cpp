@@ -24,10 +24,6 @@ using namespace zero_rt;
 /// overflow.
 static constexpr int64_t maxElements = int64_t(1) << 48;
 
-static bool inRange(int64_t index, int64_t count) {
-  return index >= 0 && index < count;
-}
-
 namespace {
 
 /// Checks one library. |table| and |row| are the place, for the message.

@@ -20,6 +20,11 @@
 
 namespace zero_rt {
 
+/// Whether a table of |count| rows has a row |index|.
+inline bool inRange(int64_t index, int64_t count) {
+  return index >= 0 && index < count;
+}
+
 /// Checks that every index, dtype and interval in |library| is in range, so
 /// that later code may trust the library. The struct has no length for strings
 /// and transition_handlers, so these are checked in part only. In the library

@@ -13,10 +13,6 @@
 
 using namespace zero_rt;
 
-static bool inRange(int64_t value, int64_t end) {
-  return value >= 0 && value < end;
-}
-
 /// Whether |unsharded| holds the whole parameters of which ranks keep slices in
 /// |parameters|.
 static bool isGathered(const zero_rt_library &library, int64_t unsharded,

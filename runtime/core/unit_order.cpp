@@ -27,7 +27,7 @@ UnitOrder::UnitOrder(const zero_rt_library &library) {
   }
 }
 
-static std::string quote(const Step &step, int64_t unit) {
+static std::string quoteUnit(const Step &step, int64_t unit) {
   return std::string("'") + step.text(step.library->units[unit].name) + "'";
 }
 
@@ -104,17 +104,18 @@ zero_rt_status UnitOrder::refuse(const Step &step, int64_t unit) const {
   std::string expected;
   if (int64_t next = peek(step); next >= 0) {
     const Place &place = places.front();
-    expected = quote(step, next) + " follows " +
-               quote(step, orders[place.order][place.position - 1]);
+    expected = quoteUnit(step, next) + " follows " +
+               quoteUnit(step, orders[place.order][place.position - 1]);
   } else {
     for (size_t order = 0; order < orders.size(); ++order)
       if (size_t p = skip(step, order, 0); p < orders[order].size())
-        expected +=
-            (expected.empty() ? "" : " or ") + quote(step, orders[order][p]);
+        expected += (expected.empty() ? "" : " or ") +
+                    quoteUnit(step, orders[order][p]);
     expected += " is first";
   }
   return fail(ZERO_RT_PROTOCOL,
               "unshard of %s: %s in the order that step '%s' declares; unshard "
               "that, or compile the step without --unit-order",
-              quote(step, unit).c_str(), expected.c_str(), step.library->name);
+              quoteUnit(step, unit).c_str(), expected.c_str(),
+              step.library->name);
 }
