@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from ranks import Workers
-from units import Result, Training, train_units
+from units import Result, Training, make_deep, make_optimizer, train_units
 
 # What stage 2 made, by what it depends on.
 _known: dict[tuple[Workers, Training, Callable[[int, Training], Result]], list[Result]] = {}
@@ -20,7 +20,11 @@ def train_at_stage_2(
     workers: Workers, training: Training, train: Callable[[int, Training], Result]
 ) -> list[Result]:
     plain = dataclasses.replace(
-        training, offload=bool(training.offload), keep=False, unit_order="calls"
+        training,
+        offload=bool(training.offload),
+        keep=False,
+        unit_order="calls",
+        whole_below=0,
     )
     key = (workers, plain, train)
     if key not in _known:
@@ -83,6 +87,26 @@ def test_units_in_a_declared_order(workers: Workers, keep: bool | str) -> None:
     if not keep:
         check_equal(workers, make(checkpointing="re-entrant"))
         check_equal(workers, make(dtype=torch.bfloat16, offload="parameters"))
+
+
+def read_small(rank: int) -> list[bool]:
+    """Whether parameters of a layer have their values between steps."""
+    model = make_deep(Training())
+    optimizer = make_optimizer(model, 3, whole_below=100)
+    layer = model.layers[1]
+    small, large = (
+        [layer.adapter.bias, layer.frozen],
+        [layer.adapter.weight, layer.base.weight],
+    )
+    read = [bool(p.isfinite().all()) for p in [*small, *large]]
+    optimizer.close()
+    return read
+
+
+def test_small_parameters_stay_whole(workers: Workers) -> None:
+    check_equal(workers, Training(accumulation=2, whole_below=100))
+    check_equal(workers, Training(torch.bfloat16, whole_below=100, offload="parameters"))
+    assert workers.run(read_small, 0) == [[True, True, False, False]] * 2
 
 
 @pytest.mark.parametrize("layer", [0, 2])

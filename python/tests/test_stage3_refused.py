@@ -30,6 +30,22 @@ from zero_opt import ZeroOptError
             "units=[TransformerBlock])",
         ),
         (
+            {"zero": 2, "whole_below": 100},
+            "whole_below is an argument of ZeRO stage 3, and zero is 2; leave it out, or "
+            "give zero=3",
+        ),
+        (
+            {"zero": 3, "units": [Layer], "whole_below": -1},
+            "whole_below is a number of elements, got -1; parameters that have fewer stay "
+            "whole on each rank",
+        ),
+        (
+            {"zero": 3, "units": [Layer], "whole_below": 10**6},
+            "no unit has a parameter of its own of 1000000 elements and more, so stage 3 "
+            "has nothing to shard; list the classes of layers that have some, or give "
+            "zero=2",
+        ),
+        (
             {"zero": 2, "keep_after_forward": "last"},
             "keep_after_forward is an argument of ZeRO stage 3, and zero is 2; leave it "
             "out, or give zero=3",

@@ -77,6 +77,7 @@ class Training:
     keep: bool | str = False
     unit_order: str = "calls"
     reduce: str = "backward"
+    whole_below: int = 0
     evaluates: bool = False
     # Whether rank 0 alone uses the adapters.
     is_uneven: bool = False
@@ -146,6 +147,7 @@ def train_units(zero: int, training: Training) -> Result:
         keep_after_forward=training.keep if zero == 3 else False,
         unit_order=training.unit_order if zero == 3 else "calls",
         reduce=training.reduce if zero == 3 else "backward",
+        whole_below=training.whole_below if zero == 3 else 0,
         loss_scale=training.loss_scale,
     )
     losses, norms = run_steps(model, optimizer, training, range(4))

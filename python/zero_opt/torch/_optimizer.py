@@ -77,6 +77,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         timeout: float = 1800.0,
         model: nn.Module | None = None,
         units: Units = None,
+        whole_below: int = 0,
         weights: Weights | None = None,
         device: Any = None,
         **others: Any,
@@ -99,7 +100,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             unit_order,
             reduce,
         )
-        check_units(units, zero, model)
+        check_units(units, zero, model, whole_below)
         values = Values(weights, device, groups, model)
         self._is_complete = False
         super().__init__(
@@ -131,6 +132,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 model,
                 [parameter for _, _, parameter in named],
                 lambda parameter: values.find_device(parameter) == place,
+                whole_below,
             )
             if ranks.size == 1 and not offload:
                 frozen = []  # a rank that is alone keeps them whole

@@ -33,7 +33,17 @@ class Unit:
         return any(unit.parameters or unit.has_inner() for unit in self.inner)
 
 
-def check_units(units: Any, zero: int, model: nn.Module | None) -> None:
+def check_units(units: Any, zero: int, model: nn.Module | None, whole_below: int) -> None:
+    if isinstance(whole_below, bool) or not isinstance(whole_below, int) or whole_below < 0:
+        raise ZeroOptError(
+            f"whole_below is a number of elements, got {whole_below!r}; parameters that "
+            "have fewer stay whole on each rank"
+        )
+    if whole_below and zero != 3:
+        raise ZeroOptError(
+            f"whole_below is an argument of ZeRO stage 3, and zero is {zero}; leave it "
+            "out, or give zero=3"
+        )
     if zero != 3:
         if units is not None:
             raise ZeroOptError(
@@ -99,12 +109,14 @@ def find_units(
     model: nn.Module,
     trained: Iterable[torch.Tensor],
     is_here: Callable[[torch.Tensor], bool],
+    whole_below: int,
 ) -> tuple[list[Unit], list[Named]]:
     """The units of |model|, in its order, and the frozen parameters that they have besides
     those of |trained|: only parameters of which |is_here| is true. A parameter belongs to
-    the innermost unit around it. These are of no unit: a parameter that is tied, so that
-    two units have it or one and the rest; and a parameter of a unit that has other units in
-    it, since there is memory for two units only."""
+    the innermost unit around it. These are of no unit: a parameter of fewer than
+    |whole_below| elements; one that is tied, so that two units have it or one and the rest;
+    and one of a unit that has other units in it, since there is memory for two units
+    only."""
     matched = _match(units, model)
     frozen = _list_frozen(model, is_here)
     wanted = {id(parameter): parameter for parameter in trained}
@@ -128,13 +140,15 @@ def find_units(
     visit(model, "", None)
     for key, parameter in wanted.items():
         (owner, *others) = owners.get(key, {None})
-        if owner is not None and not others:
+        if owner is not None and not others and parameter.numel() >= whole_below:
             found[owner].parameters[key] = parameter
     result = [u for u in found.values() if u.parameters and not u.has_inner()]
     if not result:
         raise ZeroOptError(
-            "no unit has a parameter of its own, so stage 3 has nothing to shard; list the "
-            "classes of layers that have some, or give zero=2"
+            "no unit has a parameter of its own"
+            + (f" of {whole_below} elements and more" if whole_below else "")
+            + ", so stage 3 has nothing to shard; list the classes of layers that have "
+            "some, or give zero=2"
         )
     members = {key for unit in result for key in unit.parameters}
     return result, [named for key, named in frozen.items() if key in members]

@@ -12,6 +12,8 @@ zero: the stage of ZeRO. 0 keeps all state on each rank. 1 divides the state ove
     ranks, 2 divides the summed gradients, too, and 3 the parameters of units, too.
 units: of stage 3, the classes of the model's layers, or the layers themselves. Each is a
     unit, whose parameters are gathered for its forward and for its backward pass.
+whole_below: of stage 3. Parameters of units that have fewer elements, such as norms and
+    biases, stay whole on each rank.
 keep_after_forward: of stage 3. True keeps each unit gathered from its forward to its
     backward pass: half the gathers, and a GPU has all parameters at the end of a forward
     pass. "last" keeps the last unit only, which the backward pass uses first.
