@@ -37,6 +37,9 @@ public:
 mlir::FailureOr<MeshAxes> readMesh(const OptionText &mesh,
                                    std::string &message);
 
+/// |mesh| as passes take it. Users separate axes by ':' or ','.
+std::string separateByColons(llvm::StringRef mesh);
+
 /// The options of the way from the logical to the scheduled phase.
 struct LowerSettings {
   /// Checks the options and puts them into |options|.

@@ -56,7 +56,7 @@ LogicalResult zero::checkReference(ModuleOp module, StringRef file,
                   .str();
     return failure();
   }
-  if (failed(setMesh(reference, settings.mesh.text)))
+  if (failed(setMesh(reference, separateByColons(settings.mesh.text))))
     return failure();
   // A logical step takes the sizes of --mesh, too.
   if (isLogical(module))

@@ -17,6 +17,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace zero;
 namespace cl = llvm::cl;
@@ -30,7 +32,7 @@ TextFlag::TextFlag(OptionText &option, cl::OptionCategory &category,
 
 LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
     : mesh(settings.mesh, category, "dp=4",
-           "Sizes of mesh axes, such as edp=2:tp=4 (default: "
+           "Sizes of mesh axes, such as edp=2:tp=4 or edp=2,tp=4 (default: "
            "the sizes in the IR)"),
       stage(settings.stage, category, "0|1|2|3",
             "ZeRO stage (default 1). Stage 3 shards the "
@@ -120,11 +122,18 @@ static std::string getSizeHint(StringRef text) {
   return "";
 }
 
+std::string zero::separateByColons(StringRef mesh) {
+  std::string text = mesh.str();
+  std::replace(text.begin(), text.end(), ',', ':');
+  return text;
+}
+
 /// The axes and sizes that |mesh| names; failure where it does not parse.
 static FailureOr<MeshAxes> parseMesh(StringRef mesh) {
   MeshAxes axes;
   SmallVector<StringRef> parts;
-  mesh.split(parts, ':');
+  std::string text = separateByColons(mesh);
+  StringRef(text).split(parts, ':');
   for (StringRef part : parts) {
     auto [axis, text] = part.split('=');
     int64_t size = 0;
@@ -138,14 +147,11 @@ static FailureOr<MeshAxes> parseMesh(StringRef mesh) {
 FailureOr<MeshAxes> zero::readMesh(const OptionText &mesh,
                                    std::string &message) {
   FailureOr<MeshAxes> axes = parseMesh(mesh.text);
-  if (failed(axes)) {
-    bool hasComma = succeeded(
-        parseMesh(llvm::join(llvm::split(StringRef(mesh.text), ','), ":")));
+  if (failed(axes))
     return reject(mesh,
                   "axes and their sizes of at least 1, such as dp=4 or "
                   "edp=2:tp=4",
-                  message, hasComma ? "; axes are separated by ':'" : "");
-  }
+                  message);
   llvm::StringSet<> seen;
   for (auto &[axis, size] : *axes)
     if (!seen.insert(axis).second)
@@ -231,7 +237,7 @@ LogicalResult LowerSettings::get(LowerOptions &options,
       until.text != "scheduled")
     return reject(until, "logical, sharded, placed, lowered or scheduled",
                   message);
-  options.mesh = mesh.text;
+  options.mesh = separateByColons(mesh.text);
   options.stage = level;
   options.shardOver = shardOver.text;
   options.keepAfterForward = keepAfterForward.text;
