@@ -59,6 +59,8 @@ def main(binaries, name, ranks, *more):
     wrong = compare(explained["plan"], ranks, Model(layers, unit, 0, rest))
     costs = {(c["stage"], c["offload"]): c["cost"] for c in explained["choices"]}
     print("stages:", *(f"{stage}/{offload}" for stage, offload in costs))
+    gib = [f"{costs[3, offload]['device_bytes'] / 2**30:.2f}" for offload in ("none", "parameters")]
+    print("GiB of a rank's device at stage 3:", *gib)
     # Each unit is gathered forward and backward, and its gradients are reduced.
     share = (ranks - 1) / ranks
     sent = BF16 * (3 * layers * unit + rest) * share
