@@ -305,16 +305,7 @@ def count_tensors() -> int:
     return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
 
 
-def test_optimizers_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A compiler is another process, and its start most of the time of this test.
-    compile_step, compiled = compiler.compile_step, dict[str, bytes]()
-
-    def compile_once(step: compiler.StepDescription) -> bytes:
-        if repr(step) not in compiled:
-            compiled[repr(step)] = compile_step(step)
-        return compiled[repr(step)]
-
-    monkeypatch.setattr(compiler, "compile_step", compile_once)
+def test_optimizers_leave_nothing_behind() -> None:
     model: Mlp = make_model("mlp")
     generator = torch.Generator().manual_seed(0)
 

@@ -36,7 +36,7 @@ echo "== formatting"
 bash tools/scripts/format.sh --check
 echo "== release build"
 units=$([[ $quick -eq 1 ]] && echo ON || echo OFF)
-# Files of libraries and tools are compiled 16 at a time: less than two thirds of the time.
+# Files of libraries and tools are compiled 16 at a time, which takes less time.
 bash tools/scripts/build.sh build -DCMAKE_UNITY_BUILD=ON "-DZERO_UNIT_TESTS=$units"
 if [[ $quick -eq 0 ]]; then
   echo "== clang-tidy"
