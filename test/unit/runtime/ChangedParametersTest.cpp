@@ -78,7 +78,7 @@ void train(zero_rt_step *step) {
   expectOk(applyStep(step, 0.125));
 }
 
-void bindAll(zero_rt_step *step) {
+void bindTensors(zero_rt_step *step) {
   for (int32_t p = 0; p < NumTrainParameters; ++p)
     bindParameter(step, p, 1 + float(p));
 }
@@ -89,7 +89,7 @@ uint16_t otherValue(int32_t parameter, int64_t i) {
 
 TEST_P(Changed, ElementsTakeOverAndOthersKeepTheirBits) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
-    bindAll(step);
+    bindTensors(step);
     train(step);
     std::map<int64_t, uint64_t> expected = mastersOf(step);
     // Both |Bias|, which is not listed, and |Weight| are written.
@@ -127,7 +127,7 @@ TEST_P(Changed, ElementsTakeOverAndOthersKeepTheirBits) {
 // To say it again, or to say it for nothing, changes nothing.
 TEST_P(Changed, SayingItTwiceChangesNothing) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
-    bindAll(step);
+    bindTensors(step);
     train(step);
     std::map<int64_t, uint64_t> before = mastersOf(step);
     EXPECT_EQ(sayAll(step), 0);
@@ -153,7 +153,7 @@ TEST_P(Changed, TheStepRunsAsIfTheValuesWereBound) {
     auto ranks = size_t(std::get<0>(GetParam()));
     left[binds].resize(3 * ranks);
     runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
-      bindAll(step);
+      bindTensors(step);
       train(step);
       for (int32_t p = 0; p < NumTrainParameters; ++p) {
         if (binds) {
@@ -179,7 +179,7 @@ TEST_P(Changed, TheStepRunsAsIfTheValuesWereBound) {
 // A pad may have any bits.
 TEST_P(Changed, PadsAreNotCompared) {
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
-    bindAll(step);
+    bindTensors(step);
     train(step);
     for (int64_t pad : {10, 23})
       *static_cast<uint16_t *>(step->get()->address(ParameterBuffer, pad)) =
@@ -322,7 +322,7 @@ TEST(ChangedParameters, WithoutMasterWeightsNeedNothing) {
 TEST(ChangedParameters, WrongArgumentsChangeNothing) {
   LibraryBuilder library = makeTrainStep(1);
   runSteps(library.get(), [](int32_t, zero_rt_step *step) {
-    bindAll(step);
+    bindTensors(step);
     viewOf(step, Weight)[0] = otherValue(Weight, 0);
     std::map<int64_t, uint64_t> before = mastersOf(step);
     auto expectRefused = [&](zero_rt_status status, const char *text,
@@ -376,7 +376,7 @@ TEST(ChangedParameters, MastersThatWereWrittenAloneStayRefused) {
     EXPECT_EQ(sayAll(step), 0);
     expectStatus(ZERO_RT_PROTOCOL, callsOf(step).begin_backward(step, 0),
                  "has a slice of it only");
-    bindAll(step);
+    bindTensors(step);
     expectOk(callsOf(step).begin_backward(step, 0));
     expectOk(callsOf(step).discard(step));
   });

@@ -75,8 +75,8 @@ Exit saveAsRank(const Rank &mine, const zero_rt_library &library) {
 
 /// Runs both ranks, of which |killed| is killed at operation |at|. Returns
 /// whether it was.
-bool runRanks(const zero_rt_library &library, const std::string &folder,
-              int32_t killed, int at) {
+bool runProcesses(const zero_rt_library &library, const std::string &folder,
+                  int32_t killed, int at) {
   int32_t port = findFreePort();
   pid_t children[2];
   for (int32_t r = 0; r < 2; ++r) {
@@ -109,7 +109,7 @@ TEST(CheckpointProcess, ARankThatIsKilledLeavesOneThatLoads) {
                    std::to_string(at));
       TemporaryFolder folder;
       saveState(tables, folder.at(), 1, 1);
-      bool isKilled = runRanks(tables, folder.at(), killed, at);
+      bool isKilled = runProcesses(tables, folder.at(), killed, at);
       runSteps(tables, [&](int32_t, zero_rt_step *step) {
         int64_t number = 0;
         expectOk(load(step, folder.at(), &number));

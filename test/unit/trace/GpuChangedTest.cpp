@@ -192,7 +192,7 @@ TEST_P(GpuChanged, AWriteThatIsNotDeclaredIsFound) {
   });
 }
 
-static std::string nameOf(const testing::TestParamInfo<Layout> &info) {
+static std::string layoutName(const testing::TestParamInfo<Layout> &info) {
   const auto &[stage, offload, device] = info.param;
   return "stage" + std::to_string(stage) + "_offload_" + offload + "_" + device;
 }
@@ -201,4 +201,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GpuChanged,
                          testing::Combine(testing::Values(0, 1, 2),
                                           testing::Values("none", "optimizer"),
                                           testing::Values("host", "cuda")),
-                         nameOf);
+                         layoutName);
