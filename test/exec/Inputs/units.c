@@ -16,6 +16,8 @@
 enum { kUnits = 3, kElements = 6 };
 
 static const char *scenario;
+/* In which a forward pass uses units; a backward pass does in reverse. */
+static int order[kUnits] = {0, 1, 2};
 static zero_rt_group *group;
 static const zero_rt_library *library;
 
@@ -62,19 +64,21 @@ static void train(zero_rt_step *step, int rank) {
   const void *places[kUnits];
   double rate = 1;
   for (int s = 0; s < 3; ++s) {
-    for (int u = 0; u < kUnits; ++u) {
+    for (int i = 0; i < kUnits; ++i) {
+      int u = order[i];
       CHECK(zero_rt_step_unshard(step, u, NULL));
-      if (u + 1 < kUnits)
-        CHECK(zero_rt_step_prefetch(step, u + 1));
+      if (i + 1 < kUnits)
+        CHECK(zero_rt_step_prefetch(step, order[i + 1]));
       places[u] = look(step, u, 1.5f * s);
       CHECK(zero_rt_step_reshard(step, u, NULL));
     }
     CHECK(zero_rt_step_begin_backward(step, ZERO_RT_HINT_UNKNOWN));
     CHECK(gradient(step, rank, kUnits));
-    for (int u = kUnits - 1; u >= 0; --u) {
+    for (int i = kUnits - 1; i >= 0; --i) {
+      int u = order[i];
       CHECK(zero_rt_step_unshard(step, u, NULL));
-      if (u > 0)
-        CHECK(zero_rt_step_prefetch(step, u - 1));
+      if (i > 0)
+        CHECK(zero_rt_step_prefetch(step, order[i - 1]));
       /* What a forward pass has saved is a view of the same memory. */
       if (look(step, u, 1.5f * s) != places[u])
         exit(1);
@@ -292,6 +296,21 @@ static void depart(zero_rt_runtime *runtime, zero_rt_step *step, int rank) {
     printf("gathered in 3 steps: %lld\n", gathersOf(runtime) - before);
 }
 
+/* The step declares an order that is not that of the numbers. The next unit is
+ * gathered with the first one all the same. */
+static void trainSwapped(zero_rt_runtime *runtime, zero_rt_step *step,
+                         int rank) {
+  CHECK(zero_rt_step_unshard(step, order[0], NULL));
+  if (rank == 0)
+    printf("gathered: %lld\n", gathersOf(runtime));
+  CHECK(zero_rt_step_reshard(step, order[0], NULL));
+  CHECK(zero_rt_step_unshard(step, order[1], NULL));
+  if (rank == 0)
+    printf("gathered: %lld\n", gathersOf(runtime));
+  CHECK(zero_rt_step_reshard(step, order[1], NULL));
+  train(step, rank);
+}
+
 static void disagree(zero_rt_step *step, int rank) {
   if (is("order")) {
     report(rank, "unshard", zero_rt_step_unshard(step, rank, NULL));
@@ -335,6 +354,8 @@ static void *runRank(void *argument) {
     readLate(step, rank);
   else if (is("departs"))
     depart(runtime, step, rank);
+  else if (is("swapped"))
+    trainSwapped(runtime, step, rank);
   else
     disagree(step, rank);
   (void)zero_rt_step_destroy(step);
@@ -346,6 +367,10 @@ int main(int count, char **arguments) {
   if (count != 3)
     return 2;
   scenario = arguments[2];
+  if (is("swapped")) {
+    order[1] = 2;
+    order[2] = 1;
+  }
   CHECK(zero_rt_open(arguments[1], &library));
   CHECK(zero_rt_local_group_create(2, &group));
   setvbuf(stdout, NULL, _IOLBF, 0);
