@@ -99,10 +99,9 @@ static void addUnits(const Tables &tables, GlobalBuilder &globals,
   fields.push_back(emitRows(globals, "bucket_units", tables.bucketUnits));
   fields.push_back(globals.integer(64, tables.frozen.size()));
   fields.push_back(emitRows(globals, "frozen", tables.frozen));
-  size_t orders =
-      tables.units.empty() ? 0 : tables.unitOrders.size() / tables.units.size();
-  fields.push_back(globals.integer(64, orders));
+  fields.push_back(globals.integer(64, tables.prefetches.size()));
   fields.push_back(emitRows(globals, "unit_orders", tables.unitOrders));
+  fields.push_back(emitRows(globals, "unit_prefetches", tables.prefetches));
 }
 
 /// Emits the symbol by which zero_rt_open finds |library|.

@@ -335,9 +335,11 @@ void TableReader::addUnits() {
   if (unitRows.empty())
     return;
   auto module = program->getParentOfType<ModuleOp>();
-  for (auto order : module.getOps<UnitOrderOp>())
+  for (auto order : module.getOps<UnitOrderOp>()) {
     for (Attribute unit : order.getUnits())
       tables.unitOrders.push_back(unitRows.lookup(unit));
+    tables.prefetches.push_back(order.getPrefetch());
+  }
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
     auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
     auto unit = unitRows.find(bucket.getUnitAttr());

@@ -117,7 +117,8 @@ void Reader::addUnits() {
       bool isThere = unit >= 0 && unit < library.num_units;
       units.push_back(isThere ? names.text(library.units[unit].name) : "none");
     }
-    add("unit order", {{"units", llvm::join(units, ", ")}});
+    add("unit order", {{"units", llvm::join(units, ", ")},
+                       {"ahead", number(library.unit_prefetches[i])}});
   }
   for (int64_t i = 0; library.num_units > 0 && i < library.num_buckets; ++i) {
     const zero_rt_bucket_unit_row &row = library.bucket_units[i];

@@ -161,7 +161,8 @@ void TableReader::addUnits() {
           llvm::join(llvm::map_range(
                          order.getUnits().getAsValueRange<FlatSymbolRefAttr>(),
                          [](StringRef name) { return name.str(); }),
-                     ", ")}});
+                     ", ")},
+         {"ahead", number(order.getPrefetch())}});
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
     auto bucket = zrt::lookup<BucketOp>(symbols, table, table.getBucketAttr());
     bool isOfUnit = units.contains(bucket.getUnitAttr());

@@ -307,6 +307,10 @@ LogicalResult UnitOrderOp::verifySymbolUses(SymbolTableCollection &symbols) {
     }
   if (listed.empty())
     return emitOpError() << "lists no unit, and the module has none";
+  // unit_order_c3
+  if (auto prefetch = int64_t(getPrefetch()); prefetch < 0)
+    return emitOpError() << "gathers " << prefetch
+                         << " units ahead, expected at least 0";
   // unit_order_c2
   for (auto other : module.getOps<UnitOrderOp>())
     if (other != *this && other->isBeforeInBlock(*this) &&

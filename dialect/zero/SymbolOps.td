@@ -241,8 +241,9 @@ def Zero_UnitOrderOp : Zero_Op<"unit_order",
   let description = [{
     A forward pass and a backward pass unshard each unit once, in an order of the module. The
     order that begins is the one whose first unit is unsharded first. The compiled step then
-    gathers the next unit of the order while one is in use, without a call of the caller, and
-    another unit is an error that names both. Units that are unsharded already, as `kept` units
+    gathers the next units of the order while one is in use, without a call of the caller, and
+    another unit is an error that names both. `prefetch` says how many units are gathered ahead,
+    1 by default. There is memory for one unit more than that. Units that are unsharded already, as `kept` units
     are in a backward pass, are passed over. An order that has begun goes on to its end, except
     where its first unit begins it anew, and where the step is applied or discarded. An order
     that has begun in a backward pass ends with it, or where another order begins.
@@ -254,17 +255,19 @@ def Zero_UnitOrderOp : Zero_Op<"unit_order",
 
     - `unit_order_c1`: an order lists each unit of the module once, and nothing else;
     - `unit_order_c2`: no two orders begin with the same unit, on any pipeline stage, unless they
-      are the same there. On a pipeline stage an order is that of the units of the stage.
+      are the same there. On a pipeline stage an order is that of the units of the stage;
+    - `unit_order_c3`: `prefetch` is at least 0.
 
     Example:
 
     ```mlir
-    zero.unit_order [@layer0, @layer1]
-    zero.unit_order [@layer1, @layer0]
+    zero.unit_order [@layer0, @layer1, @layer2]
+    zero.unit_order [@layer2, @layer1, @layer0] prefetch 2
     ```
   }];
-  let arguments = (ins FlatSymbolRefArrayAttr:$units);
-  let assemblyFormat = "$units attr-dict";
+  let arguments = (ins FlatSymbolRefArrayAttr:$units,
+                       DefaultValuedAttr<I64Attr, "1">:$prefetch);
+  let assemblyFormat = "$units (`prefetch` $prefetch^)? attr-dict";
 }
 
 def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {

@@ -19,6 +19,7 @@ namespace zero {
 namespace {
 struct DeclareUnitOrderPass
     : zero::impl::DeclareUnitOrderPassBase<DeclareUnitOrderPass> {
+  using DeclareUnitOrderPassBase::DeclareUnitOrderPassBase;
   void runOnOperation() override {
     auto units = llvm::to_vector(getOperation().getOps<UnitOp>());
     if (units.empty()) {
@@ -27,15 +28,22 @@ struct DeclareUnitOrderPass
              "declare units, or leave out unit-order";
       return signalPassFailure();
     }
-    if (!getOperation().getOps<UnitOrderOp>().empty())
-      return;
-    auto builder = OpBuilder::atBlockEnd(units.back()->getBlock());
-    builder.setInsertionPointAfter(units.back());
+    if (getOperation().getOps<UnitOrderOp>().empty())
+      declareOrders(units);
+    if (prefetch >= 0)
+      for (auto order : getOperation().getOps<UnitOrderOp>())
+        order.setPrefetch(prefetch);
+  }
+
+  void declareOrders(ArrayRef<UnitOp> units) {
+    auto builder = OpBuilder::atBlockEnd(getOperation().getBody());
+    UnitOp last = units.back();
+    builder.setInsertionPointAfter(last);
     SmallVector<Attribute> forward;
     for (UnitOp unit : units)
       forward.push_back(FlatSymbolRefAttr::get(unit));
     SmallVector<Attribute> backward(llvm::reverse(forward));
-    Location loc = units.back().getLoc();
+    Location loc = last.getLoc();
     builder.create<UnitOrderOp>(loc, builder.getArrayAttr(forward));
     if (units.size() > 1)
       builder.create<UnitOrderOp>(loc, builder.getArrayAttr(backward));

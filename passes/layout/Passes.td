@@ -74,8 +74,8 @@ def DeclareUnitOrderPass : Pass<"zero-declare-unit-order", "::mlir::ModuleOp"> {
     *Requires:* the module has units.
 
     *Guarantees:* a module without a `zero.unit_order` has one in the order of its units, and
-    one in the reverse order. A single unit has one order. A module that has orders does not
-    change.
+    one in the reverse order. A single unit has one order. A module that has orders keeps them.
+    With `prefetch` all orders gather so many units ahead.
 
     ```mlir
     zero.unit @a [@w0]
@@ -84,6 +84,10 @@ def DeclareUnitOrderPass : Pass<"zero-declare-unit-order", "::mlir::ModuleOp"> {
            zero.unit_order [@b, @a]
     ```
   }];
+  let options = [
+    Option<"prefetch", "prefetch", "int64_t", /*default=*/"-1",
+           "Units that are gathered ahead. -1: as the orders say, or 1.">
+  ];
   let dependentDialects = ["::zero::ZeroDialect"];
 }
 

@@ -96,9 +96,18 @@ static SmallVector<Unit> collectUnits(ProgramBuilder &program, ModuleOp module,
   return units;
 }
 
-/// The orders in which callers use |units|, by index: those that the module
-/// declares, or that in which it lists them.
-static SmallVector<SmallVector<size_t>> listOrders(ArrayRef<Unit> units) {
+namespace {
+/// An order in which callers use units, by index, and how many of them are
+/// gathered ahead.
+struct DeclaredOrder {
+  SmallVector<size_t> units;
+  size_t prefetch;
+};
+} // namespace
+
+/// The orders that the module of |units| declares, or that in which it lists
+/// them.
+static SmallVector<DeclaredOrder> listOrders(ArrayRef<Unit> units) {
   UnitOp first = units.front().op;
   llvm::DenseMap<Attribute, size_t> indexOf;
   SmallVector<size_t> listed;
@@ -106,12 +115,14 @@ static SmallVector<SmallVector<size_t>> listOrders(ArrayRef<Unit> units) {
     indexOf[FlatSymbolRefAttr::get(unit.op)] = i;
     listed.push_back(i);
   }
-  SmallVector<SmallVector<size_t>> orders;
+  SmallVector<DeclaredOrder> orders;
   for (auto op : first->getParentOfType<ModuleOp>().getOps<UnitOrderOp>())
-    orders.push_back(llvm::map_to_vector(
-        op.getUnits(), [&](Attribute unit) { return indexOf.at(unit); }));
+    orders.push_back(
+        {llvm::map_to_vector(op.getUnits(),
+                             [&](Attribute unit) { return indexOf.at(unit); }),
+         size_t(op.getPrefetch())});
   if (orders.empty())
-    orders.push_back(std::move(listed));
+    orders.push_back({std::move(listed), /*prefetch=*/1});
   return orders;
 }
 
@@ -136,40 +147,40 @@ static SmallVector<std::optional<size_t>> numberRings(ProgramBuilder &program,
       });
 }
 
-/// By unit, the numbers of those that follow it or precede it in an order,
-/// among those of its ring.
+/// By unit, the numbers of those that are gathered ahead while it is in use, or
+/// in use while it is, among those of its ring.
 static SmallVector<SmallVector<size_t, 4>>
-findNeighbours(ArrayRef<SmallVector<size_t>> orders,
+findNeighbours(ArrayRef<DeclaredOrder> orders,
                ArrayRef<std::optional<size_t>> rings) {
   SmallVector<SmallVector<size_t, 4>> neighbours(rings.size());
-  for (ArrayRef<size_t> order : orders) {
-    std::map<size_t, size_t> last; // by ring
-    for (size_t unit : order) {
+  for (const DeclaredOrder &order : orders) {
+    std::map<size_t, SmallVector<size_t>> used; // by ring
+    for (size_t unit : order.units) {
       if (!rings[unit])
         continue;
-      auto [before, isFirst] = last.insert({*rings[unit], unit});
-      if (!isFirst) {
-        neighbours[unit].push_back(before->second);
-        neighbours[before->second].push_back(unit);
+      SmallVector<size_t> &before = used[*rings[unit]];
+      for (size_t other : ArrayRef(before).take_back(order.prefetch)) {
+        neighbours[unit].push_back(other);
+        neighbours[other].push_back(unit);
       }
-      before->second = unit;
+      before.push_back(unit);
     }
   }
   return neighbours;
 }
 
-/// By unit, the number of a slot. One unit is in use, and the next one is
-/// gathered meanwhile. So units that follow each other in an order have
-/// different slots. Two slots are enough for one order, and for its reverse. A
-/// unit of no ring has a slot of its own.
+/// By unit, the number of a slot. One unit is in use, and the next ones are
+/// gathered meanwhile, so they have different slots. For one order and its
+/// reverse, one slot more than units are gathered ahead is enough. A unit of no
+/// ring has a slot of its own.
 static SmallVector<size_t> chooseSlots(ProgramBuilder &program,
                                        ArrayRef<Unit> units) {
   SmallVector<std::optional<size_t>> rings = numberRings(program, units);
-  SmallVector<SmallVector<size_t>> orders = listOrders(units);
+  SmallVector<DeclaredOrder> orders = listOrders(units);
   auto neighbours = findNeighbours(orders, rings);
   // In a ring: the first place that no neighbour has yet.
   SmallVector<std::optional<size_t>> places(units.size());
-  for (size_t unit : orders.front()) {
+  for (size_t unit : orders.front().units) {
     size_t place = 0;
     while (llvm::any_of(neighbours[unit],
                         [&](size_t other) { return places[other] == place; }))

@@ -30,7 +30,7 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   if (options.keepAfterForward != "none")
     pm.addPass(createKeepUnitsPass({options.keepAfterForward}));
   if (options.unitOrder != "calls")
-    pm.addPass(createDeclareUnitOrderPass());
+    pm.addPass(createDeclareUnitOrderPass({options.prefetchUnits}));
   pm.addPass(createCheckPhasePass({"logical"}));
   if (options.until == "logical")
     return;

@@ -36,6 +36,11 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
                      "if the step says nothing, or declared: forward, then "
                      "backward in reverse."),
       llvm::cl::init("calls")};
+  Option<int64_t> prefetchUnits{
+      *this, "prefetch-units",
+      llvm::cl::desc("Units of a declared order that are gathered ahead; -1: "
+                     "as the orders say, or 1."),
+      llvm::cl::init(-1)};
   Option<std::string> reduce{
       *this, "reduce",
       llvm::cl::desc("When stage 3 sums gradients over ranks: in each backward "

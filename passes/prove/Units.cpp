@@ -62,23 +62,34 @@ static void checkOrderOfUnits(Proof &proof, zrt::ProgramOp program) {
   }
 }
 
-/// The orders in which callers use units: those that |module| declares, or that
-/// in which it lists them.
-static SmallVector<SmallVector<Attribute>> listOrders(ModuleOp module) {
-  SmallVector<SmallVector<Attribute>> orders;
+namespace {
+/// An order in which callers use units, and how many are gathered ahead.
+struct DeclaredOrder {
+  SmallVector<Attribute> units;
+  int64_t prefetch;
+};
+} // namespace
+
+/// The orders that |module| declares, or that in which it lists its units.
+static SmallVector<DeclaredOrder> listOrders(ModuleOp module) {
+  SmallVector<DeclaredOrder> orders;
   for (auto order : module.getOps<UnitOrderOp>())
-    orders.push_back(llvm::to_vector(order.getUnits()));
+    orders.push_back(
+        {llvm::to_vector(order.getUnits()), int64_t(order.getPrefetch())});
   if (orders.empty())
-    orders.push_back(llvm::map_to_vector(
-        module.getOps<UnitOp>(),
-        [](UnitOp unit) -> Attribute { return FlatSymbolRefAttr::get(unit); }));
+    orders.push_back({llvm::map_to_vector(module.getOps<UnitOp>(),
+                                          [](UnitOp unit) -> Attribute {
+                                            return FlatSymbolRefAttr::get(unit);
+                                          }),
+                      /*prefetch=*/1});
   return orders;
 }
 
-/// Checks that |unit|, which callers may use after |before|, has none of its
-/// memory.
+/// Checks that |unit|, which may be gathered while callers use |before|, has
+/// none of its memory.
 static void checkApart(Proof &proof, const zrt::ProgramSymbols &symbols,
-                       zrt::UnitTableOp before, zrt::UnitTableOp unit) {
+                       zrt::UnitTableOp before, zrt::UnitTableOp unit,
+                       int64_t prefetch) {
   llvm::DenseSet<StringAttr> memories;
   for (const zrt::UnitPart &part : symbols.getPartsOf(before))
     memories.insert(symbols.getMemory(part.unsharded));
@@ -86,11 +97,12 @@ static void checkApart(Proof &proof, const zrt::ProgramSymbols &symbols,
     if (memories.contains(symbols.getMemory(part.unsharded)))
       proof.report.error(unit)
           << part.unsharded << " has memory of unit " << before.getUnitAttr()
-          << ": callers may unshard a unit while they use the one before it";
+          << ": " << prefetch << (prefetch == 1 ? " unit is" : " units are")
+          << " gathered ahead of the one that callers use";
 }
 
-/// Checks that a caller can unshard a unit while it uses the one before it, on
-/// each pipeline stage. A unit that callers keep has memory that no other unit
+/// Checks that units can be gathered as far ahead as their orders say, on each
+/// pipeline stage. A unit that callers keep has memory that no other unit
 /// has, and they pass it over where it is unsharded already.
 static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
                             const zrt::ProgramSymbols &symbols,
@@ -108,16 +120,18 @@ static void checkNeighbours(Proof &proof, zrt::ProgramOp program,
       tables.erase(FlatSymbolRefAttr::get(unit));
   // Most orders are the reverse of another.
   llvm::DenseSet<std::pair<Attribute, Attribute>> checked;
-  for (ArrayRef<Attribute> order : listOrders(module)) {
-    zrt::UnitTableOp before;
-    for (Attribute name : order) {
+  for (const DeclaredOrder &order : listOrders(module)) {
+    SmallVector<zrt::UnitTableOp> before;
+    for (Attribute name : order.units) {
       zrt::UnitTableOp unit = tables.lookup(name);
       if (!unit)
         continue;
-      zrt::UnitTableOp other = std::exchange(before, unit);
-      if (other && !checked.contains({name, other.getUnitAttr()}) &&
-          checked.insert({other.getUnitAttr(), name}).second)
-        checkApart(proof, symbols, other, unit);
+      for (zrt::UnitTableOp other :
+           ArrayRef(before).take_back(size_t(order.prefetch)))
+        if (!checked.contains({name, other.getUnitAttr()}) &&
+            checked.insert({other.getUnitAttr(), name}).second)
+          checkApart(proof, symbols, other, unit, order.prefetch);
+      before.push_back(unit);
     }
   }
 }

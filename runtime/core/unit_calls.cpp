@@ -219,8 +219,9 @@ zero_rt_status calls::unshard(Step *step, int32_t unit,
         gathered.isRecorded)
       ZERO_RT_TRY(step->device().precede(stream, gathered.signal));
   state.phase = Phase::Unsharded;
-  int64_t next = step->unitOrder.peek(*step);
-  return next >= 0 ? gatherAhead(*step, next, "unshard") : ZERO_RT_OK;
+  for (int64_t next : step->unitOrder.listAhead(*step))
+    ZERO_RT_TRY(gatherAhead(*step, next, "unshard"));
+  return ZERO_RT_OK;
 }
 
 zero_rt_status calls::reshard(Step *step, int32_t unit,

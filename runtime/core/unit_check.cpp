@@ -78,6 +78,8 @@ static const char *findFaultInOrder(const zero_rt_library &library,
       return "does not list each unit once";
     listed[size_t(order[i])] = true;
   }
+  if (!inRange(library.unit_prefetches[number], INT64_MAX))
+    return "bad number of units ahead";
   for (int64_t other = 0; other < number; ++other)
     if (library.unit_orders[other * library.num_units] == order[0])
       return "begins as another one";
@@ -115,7 +117,8 @@ zero_rt_status zero_rt::checkUnits(const zero_rt_library &library) {
       return corrupt("frozen parameter", f, what);
   // No two begin alike, so there are at most as many as units.
   if (!inRange(library.num_unit_orders, library.num_units + 1) ||
-      (library.num_unit_orders > 0 && !library.unit_orders))
+      (library.num_unit_orders > 0 &&
+       (!library.unit_orders || !library.unit_prefetches)))
     return corrupt("library", 0, "bad number of orders");
   for (int64_t o = 0; o < library.num_unit_orders; ++o)
     if (const char *what = findFaultInOrder(library, o))

@@ -22,8 +22,9 @@ UnitOrder::UnitOrder(const zero_rt_library &library) {
       if (!isElsewhere(library.units[*unit]))
         order.push_back(*unit);
     // Orders may differ on other pipeline stages only.
-    if (std::find(orders.begin(), orders.end(), order) == orders.end())
-      orders.push_back(std::move(order));
+    if (std::none_of(orders.begin(), orders.end(),
+                     [&](const Order &other) { return other.units == order; }))
+      orders.push_back({std::move(order), size_t(library.unit_prefetches[o])});
   }
 }
 
@@ -33,7 +34,7 @@ static std::string quoteUnit(const Step &step, int64_t unit) {
 
 /// The first position from |from| on of a unit that is not unsharded.
 size_t UnitOrder::skip(const Step &step, size_t order, size_t from) const {
-  const std::vector<int64_t> &units = orders[order];
+  const std::vector<int64_t> &units = orders[order].units;
   while (from < units.size() &&
          step.units[size_t(units[from])].phase == UnitState::Phase::Unsharded)
     ++from;
@@ -41,11 +42,24 @@ size_t UnitOrder::skip(const Step &step, size_t order, size_t from) const {
 }
 
 bool UnitOrder::isAt(size_t order, size_t position, int64_t unit) const {
-  return position < orders[order].size() && orders[order][position] == unit;
+  const std::vector<int64_t> &units = orders[order].units;
+  return position < units.size() && units[position] == unit;
 }
 
 bool UnitOrder::isAtEnd(const Step &step, const Place &place) const {
-  return skip(step, place.order, place.position) == orders[place.order].size();
+  return listNext(step, place, 1).empty();
+}
+
+/// Up to |count| units behind |place| that are not unsharded.
+std::vector<int64_t> UnitOrder::listNext(const Step &step, const Place &place,
+                                         size_t count) const {
+  const std::vector<int64_t> &units = orders[place.order].units;
+  std::vector<int64_t> next;
+  size_t p = skip(step, place.order, place.position);
+  for (; p < units.size() && next.size() < count;
+       p = skip(step, place.order, p + 1))
+    next.push_back(units[p]);
+  return next;
 }
 
 /// Behind another order, or anew where the caller has given it up.
@@ -93,24 +107,23 @@ void UnitOrder::noteReshard(const Step &step, int64_t unit) {
       add(places, {order, 1, true});
 }
 
-int64_t UnitOrder::peek(const Step &step) const {
-  if (places.empty() || isAtEnd(step, places.front()))
-    return -1;
+std::vector<int64_t> UnitOrder::listAhead(const Step &step) const {
+  if (places.empty())
+    return {};
   const Place &place = places.front();
-  return orders[place.order][skip(step, place.order, place.position)];
+  return listNext(step, place, orders[place.order].prefetch);
 }
 
 zero_rt_status UnitOrder::refuse(const Step &step, int64_t unit) const {
   std::string expected;
-  if (int64_t next = peek(step); next >= 0) {
+  if (!places.empty() && !isAtEnd(step, places.front())) {
     const Place &place = places.front();
-    expected = quoteUnit(step, next) + " follows " +
-               quoteUnit(step, orders[place.order][place.position - 1]);
+    expected = quoteUnit(step, listNext(step, place, 1).front()) + " follows " +
+               quoteUnit(step, orders[place.order].units[place.position - 1]);
   } else {
     for (size_t order = 0; order < orders.size(); ++order)
-      if (size_t p = skip(step, order, 0); p < orders[order].size())
-        expected += (expected.empty() ? "" : " or ") +
-                    quoteUnit(step, orders[order][p]);
+      for (int64_t first : listNext(step, {order, 0, false}, 1))
+        expected += (expected.empty() ? "" : " or ") + quoteUnit(step, first);
     expected += " is first";
   }
   return fail(ZERO_RT_PROTOCOL,

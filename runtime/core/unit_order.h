@@ -23,12 +23,16 @@ public:
   /// The caller reshards |unit|. A unit that it has kept from the forward pass
   /// is then used in the backward pass, without a call of advance.
   void noteReshard(const Step &step, int64_t unit);
-  /// The unit that follows; -1 if any order may begin.
-  int64_t peek(const Step &step) const;
+  /// The units to gather ahead, first the one that follows.
+  std::vector<int64_t> listAhead(const Step &step) const;
   /// Any order may begin.
   void reset() { places.clear(); }
 
 private:
+  struct Order {
+    std::vector<int64_t> units;
+    size_t prefetch;
+  };
   struct Place {
     size_t order;
     size_t position; // behind the last unit
@@ -41,9 +45,11 @@ private:
   bool isAtEnd(const Step &step, const Place &place) const;
   bool mayBegin(const Step &step, size_t order) const;
   static void add(std::vector<Place> &places, const Place &place);
+  std::vector<int64_t> listNext(const Step &step, const Place &place,
+                                size_t count) const;
   zero_rt_status refuse(const Step &step, int64_t unit) const;
 
-  std::vector<std::vector<int64_t>> orders; // units
+  std::vector<Order> orders;
   std::vector<Place> places; // that go on come before those that begin
 };
 

@@ -44,7 +44,7 @@ AXES = {
     "arrivals": ["backward", "shuffled", "interleaved"],
     "hints": ["unknown", "last", "random"],
     "reduce": ["backward", "apply"],
-    "unit_order": ["calls", "declared"],
+    "unit_order": ["calls", "declared", "declared 0", "declared 2"],
 }
 
 # What --full makes the whole product of.
@@ -101,7 +101,9 @@ def reduce_of(row):
 
 
 def unit_order_of(row):
-    return row["unit_order"] if row["stage"] == 3 else "calls"
+    """Flags for the order of units, and for how many are gathered ahead."""
+    order, *ahead = row["unit_order"].split() if row["stage"] == 3 else ["calls"]
+    return [f"--unit-order={order}", *(f"--prefetch-units={units}" for units in ahead)]
 
 
 def unit_uses_of(row):
@@ -151,7 +153,7 @@ class Runner:
             self.bin / "zero-run", self.step(row, weight), "--json",
             f"--ranks={row['ranks']}", f"--stage={row['stage']}",
             f"--offload={offload_of(row)}", f"--reduce={reduce_of(row)}",
-            f"--unit-order={unit_order_of(row)}", f"--unit-uses={unit_uses_of(row)}",
+            *unit_order_of(row), f"--unit-uses={unit_uses_of(row)}",
             f"--arrivals={row['arrivals']}",
             f"--accumulation={counts_of(row)}", f"--threads-per-rank={row['threads']}",
             f"--hints={hints_of(row)}", f"--measure={row['arrivals'] == 'shuffled'}",
@@ -171,7 +173,7 @@ class Runner:
                 self.bin / "zero-compile", self.step(row, "mean"), "-o", folder,
                 f"--mesh=dp={row['ranks']}", f"--stage={row['stage']}",
                 f"--offload={offload_of(row)}", f"--reduce={reduce_of(row)}",
-                f"--unit-order={unit_order_of(row)}",
+                *unit_order_of(row),
                 f"--bucket-bytes={row['bucket']}",
             ]
             subprocess.run(command, check=True, capture_output=True)

@@ -153,6 +153,8 @@ def draw(rng):
                 lowering.append("--reduce=apply")
             if stage == 3 and rng.random() < 0.3:
                 lowering.append("--unit-order=declared")
+                if rng.random() < 0.5:
+                    lowering.append(f"--prefetch-units={rng.choice([0, 2, 3])}")
             if stage == 3 and rng.random() < 0.3:
                 lowering[1] = "--offload=parameters"
             step.unit_orders = rng.choice([0, 0, 1, 2, 3])

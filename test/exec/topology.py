@@ -138,7 +138,8 @@ def main():
             runs += [["--stage=3", *[f"--shard-over={axes}"] * bool(axes),
                       f"--offload={('none', 'parameters')[(i + number) % 2]}",
                       f"--reduce={('backward', 'apply')[(i + number // 2) % 2]}",
-                      f"--unit-order={('calls', 'declared')[(i + number // 4) % 2]}"]
+                      *(["--unit-order=declared", f"--prefetch-units={i % 3}"]
+                        * ((i + number // 4) % 2))]
                      for i, axes in enumerate(["", *choices])]
             state = runner.run(summed, runs[0], "none", "exact").get("state_hash")
             saved = pathlib.Path(folder) / f"checkpoint{number}"

@@ -64,6 +64,7 @@ struct LowerSettings {
   OptionText shardOver{"shard-over", ""};
   OptionText keepAfterForward{"keep-after-forward", "none"};
   OptionText unitOrder{"unit-order", "calls"};
+  OptionText prefetchUnits{"prefetch-units", ""};
   OptionText reduce{"reduce", "backward"};
   OptionText offload{"offload", "none"};
   OptionText bucketBytes{"bucket-bytes", "25MiB"};
@@ -71,11 +72,11 @@ struct LowerSettings {
 };
 
 inline constexpr OptionText LowerSettings::*kLowerOptions[] = {
-    &LowerSettings::mesh,      &LowerSettings::stage,
-    &LowerSettings::shardOver, &LowerSettings::keepAfterForward,
-    &LowerSettings::unitOrder, &LowerSettings::reduce,
-    &LowerSettings::offload,   &LowerSettings::bucketBytes,
-    &LowerSettings::until};
+    &LowerSettings::mesh,        &LowerSettings::stage,
+    &LowerSettings::shardOver,   &LowerSettings::keepAfterForward,
+    &LowerSettings::unitOrder,   &LowerSettings::prefetchUnits,
+    &LowerSettings::reduce,      &LowerSettings::offload,
+    &LowerSettings::bucketBytes, &LowerSettings::until};
 
 /// The flags of these options.
 class LowerFlags {
@@ -83,8 +84,8 @@ public:
   LowerFlags(LowerSettings &settings, llvm::cl::OptionCategory &category);
 
 private:
-  TextFlag mesh, stage, shardOver, keepAfterForward, unitOrder, reduce, offload,
-      bucketBytes, until;
+  TextFlag mesh, stage, shardOver, keepAfterForward, unitOrder, prefetchUnits,
+      reduce, offload, bucketBytes, until;
 };
 
 /// "25MiB", "64KiB" or a number, in bytes.

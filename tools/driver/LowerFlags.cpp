@@ -51,6 +51,10 @@ LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
                 "declared: as the step\nlists units, backward in reverse, or "
                 "as its zero.unit_order says. The\nlibrary gathers the next "
                 "unit ahead, and another unit is an error"),
+      prefetchUnits(settings.prefetchUnits, category, "N",
+                    "Units of the declared order that are gathered ahead "
+                    "(default 1, or as the\nstep's zero.unit_order says); "
+                    "there is memory for N + 1 units"),
       reduce(settings.reduce, category, "backward|apply",
              "When stage 3 sums gradients over the ranks: in each backward "
              "pass\n(backward, default); or once a step, and each rank keeps "
@@ -220,6 +224,16 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   if (unitOrder.text == "declared" && level != 3)
     return reject(unitOrder, "calls at stage " + stage.text, message,
                   "; parameters are whole there, or give --stage=3");
+  int64_t prefetch = -1;
+  if (!prefetchUnits.text.empty() &&
+      (StringRef(prefetchUnits.text).getAsInteger(10, prefetch) ||
+       prefetch < 0))
+    return reject(prefetchUnits, "a whole number of units, such as 2", message);
+  if (prefetch >= 0 && unitOrder.text != "declared")
+    return reject(prefetchUnits, "left out without --unit-order=declared",
+                  message,
+                  "; where the order is that of the calls, the caller says "
+                  "what to gather ahead");
   if (reduce.text != "backward" && reduce.text != "apply")
     return reject(reduce, "backward or apply", message);
   if (reduce.text == "apply" && level != 3)
@@ -242,6 +256,7 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   options.shardOver = shardOver.text;
   options.keepAfterForward = keepAfterForward.text;
   options.unitOrder = unitOrder.text;
+  options.prefetchUnits = prefetch;
   options.reduce = reduce.text;
   options.offload = offload.text;
   options.bucketBytes = *bytes;

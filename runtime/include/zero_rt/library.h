@@ -364,9 +364,11 @@ struct zero_rt_library {
   /// Since version 16. Orders in which the caller unshards units: |num_units|
   /// numbers for each, all different. No two orders begin with the same unit.
   /// Units of other pipeline stages are passed over.
-  /// num_unit_orders 0: any order.
+  /// num_unit_orders 0: any order. For each order, how many units are gathered
+  /// ahead of the one in use.
   int64_t num_unit_orders;
   const int64_t *unit_orders;
+  const int64_t *unit_prefetches;
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

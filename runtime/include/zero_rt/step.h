@@ -234,7 +234,7 @@ zero_rt_status zero_rt_step_unit_of(zero_rt_step *step, int32_t parameter,
 /// invalid_argument (no such unit), protocol (the step was measured).
 ///
 /// If the step declares the order of units (`zero.unit_order`, `zero-compile
-/// --unit-order=declared`), `unshard` gathers the next unit ahead itself.
+/// --unit-order=declared`), `unshard` gathers the next units ahead itself.
 zero_rt_status zero_rt_step_prefetch(zero_rt_step *step, int32_t unit);
 /// Gathers the parameters of a unit. Later work on |stream| may read them
 /// (`parameter`), and so may work on other streams that the caller orders
@@ -244,7 +244,8 @@ zero_rt_status zero_rt_step_prefetch(zero_rt_step *step, int32_t unit);
 /// Collective: all ranks make the same sequence of calls of prefetch, unshard
 /// and reshard among their other calls of the step. Two units can be unsharded
 /// at once if they are consecutive, in the order in which the step declares
-/// them: one that is in use, and the next one. Since version 16. Errors:
+/// them: one that is in use, and the next one, or more if the step gathers more
+/// ahead (`--prefetch-units`). Since version 16. Errors:
 /// invalid_argument (no such unit), protocol (the unit is unsharded; another
 /// unsharded unit uses its memory; another unit follows in the order that the
 /// step declares; the step was measured).

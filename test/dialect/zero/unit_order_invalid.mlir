@@ -61,6 +61,14 @@ module @inner {
 
 // -----
 
+// unit_order_c3
+zero.parameter @w : 8xf32
+zero.unit @layer0 [@w]
+// expected-error@+1 {{gathers -1 units ahead, expected at least 0}}
+zero.unit_order [@layer0] prefetch -1
+
+// -----
+
 // unit_order_c2: on each pipeline stage
 zero.mesh @m <["pp" = 2]>
 zero.parameter @a : 8xbf16, on = [pp : 0]

@@ -296,10 +296,9 @@ static void depart(zero_rt_runtime *runtime, zero_rt_step *step, int rank) {
     printf("gathered in 3 steps: %lld\n", gathersOf(runtime) - before);
 }
 
-/* The step declares an order that is not that of the numbers. The next unit is
- * gathered with the first one all the same. */
-static void trainSwapped(zero_rt_runtime *runtime, zero_rt_step *step,
-                         int rank) {
+/* The step declares an order. The next units are gathered with the first one,
+ * and those behind them with the second one. */
+static void countAhead(zero_rt_runtime *runtime, zero_rt_step *step, int rank) {
   CHECK(zero_rt_step_unshard(step, order[0], NULL));
   if (rank == 0)
     printf("gathered: %lld\n", gathersOf(runtime));
@@ -354,8 +353,8 @@ static void *runRank(void *argument) {
     readLate(step, rank);
   else if (is("departs"))
     depart(runtime, step, rank);
-  else if (is("swapped"))
-    trainSwapped(runtime, step, rank);
+  else if (is("ahead") || is("swapped"))
+    countAhead(runtime, step, rank);
   else
     disagree(step, rank);
   (void)zero_rt_step_destroy(step);
