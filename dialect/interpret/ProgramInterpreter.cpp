@@ -38,7 +38,8 @@ LogicalResult ProgramInterpreter::initialize() {
   ranks = Ranks(mesh);
   initializeProtocol();
   initializePlaces();
-  if (failed(initializeParameters()) || failed(program.initialize(ranks)))
+  if (failed(initializeUnits()) || failed(initializeParameters()) ||
+      failed(program.initialize(ranks)))
     return failure();
   fillFrozen();
   return success();

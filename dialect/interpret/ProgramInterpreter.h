@@ -76,12 +76,18 @@ private:
   bool closes(int64_t rank, mlir::FlatSymbolRefAttr bucket);
   // Units of parameters that ranks shard (ProgramUnits.cpp).
 
+  /// Finds in which orders callers use units. They number them as they are
+  /// declared.
+  mlir::LogicalResult initializeUnits();
+  /// Whether a rank uses both.
+  bool meetOnRank(zrt::UnitTableOp a, zrt::UnitTableOp b);
   /// Plans a pass, in which the caller reads each unit.
   mlir::LogicalResult planUnits(int64_t rank, bool isBackward);
   /// Plans that |unit| is unsharded, unless it is, and that the caller reads
   /// it. Null: no unit.
   mlir::LogicalResult planUse(int64_t rank, zrt::UnitTableOp unit);
-  /// Plans that |unit| is unsharded ahead of its use if its memory is free.
+  /// Plans that |unit| is unsharded ahead of its use. Beside units that are no
+  /// neighbours, its memory must be free.
   mlir::LogicalResult planPrefetch(int64_t rank, zrt::UnitTableOp unit);
   mlir::LogicalResult planReshard(int64_t rank, zrt::UnitTableOp unit);
   mlir::LogicalResult planUnit(int64_t rank, zrt::UnitTableOp unit,
@@ -188,6 +194,18 @@ private:
   /// Of calls that do not run on all ranks: the types of their buffers. Of
   /// units that are not on all ranks: those of their parameters.
   llvm::DenseMap<mlir::Operation *, ValueType> places;
+  /// Units as a pass uses them, and how many are gathered ahead.
+  struct UnitOrder {
+    llvm::SmallVector<zrt::UnitTableOp> units;
+    size_t prefetch = 0;
+  };
+  /// By table of a unit: the table whose handlers run for its number.
+  llvm::DenseMap<mlir::Operation *, zrt::UnitTableOp> numbered;
+  /// Units as a forward pass and a backward pass use them.
+  UnitOrder forward, backward;
+  bool declaresOrder = false; // else callers may begin with any unit
+  /// Units of which one is gathered ahead while the other is in use.
+  llvm::DenseSet<std::pair<mlir::Operation *, mlir::Operation *>> neighbours;
 
   // The step that is running.
   std::optional<Window> window;

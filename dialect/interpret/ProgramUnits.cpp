@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The caller uses units in order: forward, from some unit on, and in a backward
-// pass in the order of the buckets. The next unit is unsharded while the one
-// before is in use.
+// The caller uses units in order: forward, from some unit on unless the step
+// declares an order, and in a backward pass in the order of the buckets. The
+// next units are unsharded while the one before them is in use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,66 @@ using namespace zero;
 using zrt::Event;
 using zrt::UnitTableOp;
 
+LogicalResult ProgramInterpreter::initializeUnits() {
+  auto tables = llvm::to_vector(program.getOp().getOps<UnitTableOp>());
+  if (tables.empty())
+    return success();
+  auto module = program.getOp()->getParentOfType<ModuleOp>();
+  llvm::DenseMap<Attribute, UnitTableOp> tableOf;
+  llvm::DenseSet<Operation *> kept;
+  SmallVector<UnitTableOp> listed;
+  for (UnitTableOp table : tables) {
+    tableOf[table.getUnitAttr()] = table;
+    numbered[table] = table;
+  }
+  for (auto [number, unit] : llvm::enumerate(module.getOps<UnitOp>())) {
+    UnitTableOp table = tableOf.lookup(FlatSymbolRefAttr::get(unit));
+    if (!table)
+      return program.getOp().emitError()
+             << "callers unshard unit @" << unit.getSymName() << " as number "
+             << number << ", and the program has no zrt.unit_table of it";
+    numbered[table] = tables[number];
+    listed.push_back(table);
+    if (unit.getKept())
+      kept.insert(table);
+  }
+  SmallVector<UnitOrder> orders;
+  for (auto order : module.getOps<UnitOrderOp>())
+    orders.push_back({llvm::map_to_vector(
+                          order.getUnits(),
+                          [&](Attribute unit) { return tableOf.lookup(unit); }),
+                      size_t(order.getPrefetch())});
+  declaresOrder = !orders.empty();
+  if (!declaresOrder) {
+    orders.push_back({listed, /*prefetch=*/1});
+    orders.push_back({{listed.rbegin(), listed.rend()}, /*prefetch=*/1});
+  }
+  forward = orders.front();
+  backward = orders.back();
+  for (const UnitOrder &order : orders)
+    for (int64_t rank = 0; rank < ranks.size(); ++rank) {
+      SmallVector<Operation *> before;
+      for (UnitTableOp unit : order.units) {
+        // A kept unit is passed over where it is unsharded already.
+        if (!isOn(unit, rank) || kept.contains(unit))
+          continue;
+        for (Operation *other : ArrayRef(before).take_back(order.prefetch)) {
+          neighbours.insert({other, unit});
+          neighbours.insert({unit, other});
+        }
+        before.push_back(unit);
+      }
+    }
+  return success();
+}
+
+bool ProgramInterpreter::meetOnRank(UnitTableOp a, UnitTableOp b) {
+  for (int64_t rank = 0; rank < ranks.size(); ++rank)
+    if (isOn(a, rank) && isOn(b, rank))
+      return true;
+  return false;
+}
+
 bool ProgramInterpreter::uses(int64_t rank, UnitTableOp unit) {
   return !unit.isElsewhere() && (!order || isOn(unit, rank));
 }
@@ -29,10 +89,11 @@ LogicalResult ProgramInterpreter::planUnit(int64_t rank, UnitTableOp unit,
   // Checks that the state allows the event, which runs no handler of its own.
   if (failed(planEvent(rank, event)))
     return failure();
+  UnitTableOp called = numbered.lookup(unit);
   planHandler(rank,
-              event == Event::unshard ? unit.getUnshardAttr()
-                                      : unit.getReshardAttr(),
-              /*arriving=*/nullptr, unit);
+              event == Event::unshard ? called.getUnshardAttr()
+                                      : called.getReshardAttr(),
+              /*arriving=*/nullptr, called);
   return success();
 }
 
@@ -54,6 +115,9 @@ LogicalResult ProgramInterpreter::planReshard(int64_t rank, UnitTableOp unit) {
 }
 
 LogicalResult ProgramInterpreter::planUse(int64_t rank, UnitTableOp unit) {
+  if (unit && unit.isElsewhere() && isOn(unit, rank))
+    return unit.emitOpError() << "has no handlers, and rank " << rank
+                              << " uses unit " << unit.getUnitAttr();
   if (!unit || !uses(rank, unit))
     return success();
   if (!llvm::is_contained(unsharded[rank], unit)) {
@@ -73,7 +137,8 @@ LogicalResult ProgramInterpreter::planUse(int64_t rank, UnitTableOp unit) {
 
 LogicalResult ProgramInterpreter::planPrefetch(int64_t rank, UnitTableOp unit) {
   auto blocks = [&](UnitTableOp other) {
-    return other == unit || shareMemory(unit, other);
+    return other == unit ||
+           (!neighbours.contains({other, unit}) && shareMemory(unit, other));
   };
   if (!unit || !uses(rank, unit) || llvm::any_of(unsharded[rank], blocks))
     return success();
@@ -82,20 +147,34 @@ LogicalResult ProgramInterpreter::planPrefetch(int64_t rank, UnitTableOp unit) {
 }
 
 LogicalResult ProgramInterpreter::planUnits(int64_t rank, bool isBackward) {
-  auto units = llvm::to_vector(program.getOp().getOps<UnitTableOp>());
-  llvm::erase_if(units, [&](UnitTableOp unit) { return !uses(rank, unit); });
+  const UnitOrder &way = isBackward ? backward : forward;
+  SmallVector<UnitTableOp> units = way.units;
+  llvm::erase_if(units, [&](UnitTableOp unit) {
+    return !uses(rank, unit) && !isOn(unit, rank);
+  });
   // An order of streams also chooses the unit that is used first.
-  if (!units.empty())
-    std::rotate(units.begin(), units.begin() + (seed + seed / 2) % units.size(),
-                units.end());
-  if (isBackward)
-    std::reverse(units.begin(), units.end());
-  for (auto [i, unit] : llvm::enumerate(units))
-    if (failed(planUse(rank, unit)) ||
-        failed(planPrefetch(rank, i + 1 < units.size() ? units[i + 1]
-                                                       : UnitTableOp())) ||
-        failed(planReshard(rank, unit)))
+  if (!units.empty() && !declaresOrder) {
+    size_t first = (seed + seed / 2) % units.size();
+    size_t skipped = isBackward ? units.size() - first : first;
+    std::rotate(units.begin(), units.begin() + skipped, units.end());
+  }
+  for (size_t i = 0; i < units.size(); ++i) {
+    UnitTableOp unit = units[i];
+    if (failed(planUse(rank, unit)))
       return failure();
+    size_t ahead = 0;
+    for (UnitTableOp next : ArrayRef(units).drop_front(i + 1)) {
+      if (ahead == way.prefetch)
+        break;
+      if (!meetOnRank(unit, next))
+        continue;
+      ++ahead;
+      if (failed(planPrefetch(rank, next)))
+        return failure();
+    }
+    if (failed(planReshard(rank, unit)))
+      return failure();
+  }
   return success();
 }
 

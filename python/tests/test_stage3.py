@@ -24,6 +24,7 @@ def train_at_stage_2(
         offload=bool(training.offload),
         keep=False,
         unit_order="calls",
+        prefetch=1,
         whole_below=0,
     )
     key = (workers, plain, train)
@@ -87,6 +88,16 @@ def test_units_in_a_declared_order(workers: Workers, keep: bool | str) -> None:
     if not keep:
         check_equal(workers, make(checkpointing="re-entrant"))
         check_equal(workers, make(dtype=torch.bfloat16, offload="parameters"))
+
+
+@pytest.mark.parametrize("prefetch", [0, 2, 7])
+def test_so_many_units_are_gathered_ahead(workers: Workers, prefetch: int) -> None:
+    make = functools.partial(
+        dataclasses.replace,
+        Training(accumulation=2, unit_order="declared", prefetch=prefetch),
+    )
+    check_equal(workers, make(evaluates=True, is_uneven=True))
+    check_equal(workers, make(keep="last"))
 
 
 def read_small(rank: int) -> list[bool]:

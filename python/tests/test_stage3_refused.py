@@ -66,6 +66,16 @@ from zero_opt import ZeroOptError
             "model uses its units in the order of model.modules()",
         ),
         (
+            {"zero": 3, "units": [Layer], "unit_order": "declared", "prefetch_units": -1},
+            "prefetch_units is a whole number of units, got -1; 1 gathers the next unit "
+            "while one is used",
+        ),
+        (
+            {"zero": 3, "units": [Layer], "prefetch_units": 2},
+            "prefetch_units is 2, and unit_order is 'calls'; only in a declared order the "
+            "units that follow are known, so give unit_order='declared'",
+        ),
+        (
             {"zero": 2, "reduce": "apply"},
             "reduce is an argument of ZeRO stage 3, and zero is 2; leave it out, or give "
             "zero=3",
@@ -192,33 +202,6 @@ def use_elsewhere(model: Stack, optimizer: zo.SGD) -> None:
     model.layers[1].weight.square().sum().backward()
 
 
-def use_what_is_no_output(model: Stack, optimizer: zo.SGD) -> None:
-    found = []
-    model.layers[1].register_forward_pre_hook(lambda *_: None)
-    forward = model.layers[1].forward
-
-    def keep(x: torch.Tensor) -> torch.Tensor:
-        found.append(forward(x))
-        return found[0] * 2
-
-    model.layers[1].forward = keep
-    compute_loss(model, 0, False)
-    found[0].sum().backward()
-
-
-def keep_what_is_no_output(model: Stack, optimizer: zo.SGD) -> None:
-    forward = model.layers[0].forward
-    kept = []
-
-    def keep(x: torch.Tensor) -> torch.Tensor:
-        output = forward(x)
-        kept.append(forward(output).square().mean())
-        return output
-
-    model.layers[0].forward = keep
-    (compute_loss(model, 0, False) + kept[0]).backward()
-
-
 def penalize_gradients(model: Stack, optimizer: zo.SGD) -> None:
     x = torch.randn(4, 6, requires_grad=True)
     (gradient,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
@@ -283,8 +266,6 @@ SLICE = "and each rank has a slice of it only; change parameters of units before
         (train_frozen, "parameter 'layers.3.bias' required no gradient when the optimi"),
         (write_within, f"parameter 'layers.1.weight' of a unit was written, {SLICE}"),
         (use_elsewhere, "the gradient of parameter 'layers.1.weight' arrives while its "),
-        (use_what_is_no_output, STALE),
-        (keep_what_is_no_output, STALE),
         (penalize_gradients, STALE),
         (return_a_view, "unit 'layers.0' returns a parameter or a view of one, whose mem"),
         (checkpoint_three, "unit 'layers.0' is needed besides 'layers.2', and there is m"),

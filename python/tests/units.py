@@ -76,6 +76,7 @@ class Training:
     offload: bool | str = False
     keep: bool | str = False
     unit_order: str = "calls"
+    prefetch: int = 1
     reduce: str = "backward"
     whole_below: int = 0
     evaluates: bool = False
@@ -146,6 +147,7 @@ def train_units(zero: int, training: Training) -> Result:
         offload=training.offload,
         keep_after_forward=training.keep if zero == 3 else False,
         unit_order=training.unit_order if zero == 3 else "calls",
+        prefetch_units=training.prefetch if zero == 3 else 1,
         reduce=training.reduce if zero == 3 else "backward",
         whole_below=training.whole_below if zero == 3 else 0,
         loss_scale=training.loss_scale,

@@ -52,6 +52,7 @@ class StepDescription:
     offload: str = "none"
     keep_after_forward: str = "none"
     unit_order: str = "calls"
+    prefetch_units: int = 1  # of a declared order
     reduce: str = "backward"
     target: str | None = None  # besides the CPU
 
@@ -84,6 +85,7 @@ class StepDescription:
             options["keep-after-forward"] = self.keep_after_forward
         if self.unit_order != "calls":
             options["unit-order"] = self.unit_order
+            options["prefetch-units"] = self.prefetch_units
         if self.reduce != "backward":
             options["reduce"] = self.reduce
         return self._add_target(options)

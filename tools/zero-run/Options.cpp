@@ -45,11 +45,13 @@ static cl::opt<std::string>
                         "reference interpreter\nat the phase --until "
                         "(default compiled)"));
 static cl::opt<std::string>
-    againstFlag("against", cl::value_desc("logical|typed|none"),
+    againstFlag("against", cl::value_desc("logical|typed|none|step.mlir"),
                 cl::init("logical"), cl::cat(category),
                 cl::desc("Reference: the logical step in f64, within its "
                          "rounding bound;\nthe interpreter at the scheduled "
-                         "phase, bit for bit; or none\n(default logical)"));
+                         "phase, bit for bit; none; or\nthe logical step of a "
+                         "file, for a step that is lowered already\n(default "
+                         "logical)"));
 static cl::opt<std::string>
     gradientsFlag("gradients", cl::value_desc("random|exact|FILE.safetensors"),
                   cl::init("random"), cl::cat(category),
@@ -148,6 +150,14 @@ static const char *const kOverview =
 
   zero-run step.mlir --ranks=4 --stage=2 --accumulation=1,4,2 --steps=5
   zero-run step.mlir --ranks=2 --gradients=recorded.safetensors --json
+  zero-run lowered.mlir --engine=interpreter --against=step.mlir
+
+The last form runs a step at any phase as it is, such as one that was edited, or
+that a pass of your own made, and compares it with the step as written. It says
+what such a program computes; zero-prove lowered.mlir --against=step.mlir says
+whether it is right. Ranks use the units of stage 3 as a training does: the next
+unit is gathered while one is in use. A scheduled step is run in other orders of
+streams with --orders, in which races show.
 
 A gradient file has the keys STEP/BACKWARD/RANK/PARAMETER. Numbers count from 0.
 The parameter's name is the name in the IR without '@'. So 0/3/1/fc1.weight is
@@ -360,8 +370,19 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
     options.against = Against::none;
   else if (againstFlag == "typed")
     options.against = Against::typed;
+  else if (StringRef(againstFlag).ends_with(".mlir"))
+    options.written = againstFlag;
   else if (againstFlag != "logical")
-    return reject(againstFlag, "logical, typed or none", message);
+    return reject(againstFlag,
+                  "logical, typed, none or the name of a file that ends in "
+                  ".mlir",
+                  message);
+  if (!options.written.empty() && options.engine == EngineKind::compiled) {
+    message = "--against=" + options.written +
+              " needs --engine=interpreter: zero-run compiles only what it "
+              "lowers";
+    return failure();
+  }
 
   int64_t elements = 0;
   if (elementsFlag == "all")
@@ -443,8 +464,11 @@ LogicalResult zero::parseOptions(Tool &tool, RunOptions &options) {
   if (succeeded(settings.get(options.lower, message)) &&
       succeeded(readNumbers(options, message)) &&
       succeeded(readChoices(options, message)) &&
-      succeeded(readCheckpoints(options, message)))
+      succeeded(readCheckpoints(options, message))) {
+    options.settings = settings;
+    options.settings.mesh.text = options.lower.mesh.getValue();
     return success();
+  }
   tool.errors.add(ExitCode::usage, message);
   return failure();
 }

@@ -7,7 +7,7 @@
 #ifndef ZERO_TOOLS_ZERO_RUN_OPTIONS_H
 #define ZERO_TOOLS_ZERO_RUN_OPTIONS_H
 
-#include "passes/pipeline/Pipelines.h"
+#include "tools/driver/Driver.h"
 #include "tools/driver/Tool.h"
 #include "tools/zero-run/Inputs.h"
 
@@ -23,11 +23,14 @@ constexpr int64_t kMaxThreads = 4096;
 
 struct RunOptions {
   std::string input;
-  std::string step;     // its name, empty: the only one
-  LowerOptions lower;   // its mesh is that of --mesh or --ranks
-  std::string meshFlag; // as it was given: "--ranks=4"
+  std::string step;       // its name, empty: the only one
+  LowerOptions lower;     // its mesh is that of --mesh or --ranks
+  std::string meshFlag;   // as it was given: "--ranks=4"
+  LowerSettings settings; // as they were given, with the mesh of --ranks
   EngineKind engine = EngineKind::compiled;
   Against against = Against::logical;
+  /// The file of the logical step, where the input is a lowered one; or empty.
+  std::string written;
   /// A safetensors file; empty: made from |seed|.
   std::string gradientFile;
   GradientKind gradients = GradientKind::random;

@@ -9,6 +9,7 @@
 #include "dialect/zero/CountOf.h"
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
+#include "tools/zero-run/Given.h"
 #include "tools/zero-run/Options.h"
 #include "tools/zero-run/Run.h"
 
@@ -240,6 +241,15 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
   ModuleOp logical = loaded.getModule();
   if (!logical)
     return failure();
+  ModuleOp given; // where it is not this tool that lowers the step
+  std::optional<LoadedStep> written;
+  if (!options.written.empty()) {
+    given = logical;
+    written.emplace(context, options.written, options.step, "compared", errors);
+    logical = written->getModule();
+    if (!logical)
+      return failure();
+  }
   std::string message;
   auto fail = [&](ExitCode code) {
     // Else it has been diagnosed.
@@ -247,9 +257,18 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
       errors.add(code, message);
     return failure();
   };
+  ExitCode code;
   StringRef file = describeInput(options.input);
-  if (failed(checkLogical(logical, "run", file, message)))
+  if (given) {
+    if (failed(checkGiven(given, logical, options, code, message)))
+      return fail(code);
+    file = options.written;
+  }
+  if (failed(checkLogical(logical, "run", file, message))) {
+    message += "; run this one with --engine=interpreter --against=step.mlir, "
+               "the step as written";
     return fail(ExitCode::failed);
+  }
   if (failed(LowerSettings::checkAxes(logical, file, options.lower.mesh,
                                       options.meshFlag, message)))
     return fail(ExitCode::usage);
@@ -262,7 +281,6 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
   Progress progress("zero-run");
   progress.update("compiling", 0, 0);
   Run run(report, progress);
-  ExitCode code;
   if (failed(prepare(options, step, run, message, code)))
     return fail(code);
   if (failed(checkMemory(run, message)))
@@ -275,13 +293,13 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
     report.valueNames.push_back(name.str());
 
   options.lower.mesh = std::string(); // it is set
-  OwningOpRef<ModuleOp> lowered = logical.clone();
-  OwningOpRef<ModuleOp> scheduled = logical.clone();
+  OwningOpRef<ModuleOp> lowered = (given ? given : logical).clone();
+  OwningOpRef<ModuleOp> scheduled = lowered->clone();
   LowerOptions toScheduled;
   toScheduled.copyOptionValuesFrom(options.lower);
   toScheduled.until = std::string("scheduled");
-  if (failed(lower(*lowered, options.lower)) ||
-      failed(lower(*scheduled, toScheduled)))
+  if (!given && (failed(lower(*lowered, options.lower)) ||
+                 failed(lower(*scheduled, toScheduled))))
     return failure();
   if (failed(
           createEngines(options, logical, *lowered, *scheduled, run, message)))

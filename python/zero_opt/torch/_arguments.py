@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The arguments of a module with other tensors in them."""
+"""The arguments of a module with other tensors in them, and the tensors that it returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -61,3 +62,13 @@ class Arguments:
                 items = {key: find(value) for key, value in made.items()}
                 own.clear()
                 own.update(items)
+
+
+def list_tensors(value: Any) -> Iterator[torch.Tensor]:
+    """All tensors in what a module returns."""
+    for leaf in _pytree.tree_leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            yield leaf
+        elif dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+            for field in dataclasses.fields(leaf):
+                yield from list_tensors(getattr(leaf, field.name, None))

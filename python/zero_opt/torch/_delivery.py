@@ -144,6 +144,12 @@ class Delivery:
             self._has_ended = False
             self._hooks[entry.number](entry.parameter)
 
+    @property
+    def awaits_end(self) -> bool:
+        """Whether torch will tell the end of a pass. If none runs, an exception has ended
+        it."""
+        return self._has_callback and not self._has_ended
+
     def flush(self) -> None:
         """Before apply: the step gets what it did not get yet."""
         self._receiver.flush()

@@ -106,6 +106,7 @@ def check_arguments(
     offload: Offload,
     keep_after_forward: KeepAfterForward,
     unit_order: str,
+    prefetch_units: int,
     reduce: str,
 ) -> None:
     _check_choice(
@@ -115,6 +116,17 @@ def check_arguments(
         "'declared' says that the model uses its units in the order of model.modules()",
         zero,
     )
+    if type(prefetch_units) is not int or prefetch_units < 0:
+        raise ZeroOptError(
+            f"prefetch_units is a whole number of units, got {prefetch_units!r}; 1 gathers "
+            "the next unit while one is used"
+        )
+    if prefetch_units != 1 and unit_order != "declared":
+        raise ZeroOptError(
+            f"prefetch_units is {prefetch_units}, and unit_order is {unit_order!r}; only "
+            "in a declared order the units that follow are known, so give "
+            "unit_order='declared'"
+        )
     _check_choice(
         "reduce",
         reduce,
@@ -233,6 +245,7 @@ def describe_step(
     offload: Offload,
     keep_after_forward: KeepAfterForward,
     unit_order: str,
+    prefetch_units: int,
     reduce: str,
     target: str | None,
 ) -> compiler.StepDescription:
@@ -271,6 +284,7 @@ def describe_step(
         if keep_after_forward == "last"
         else ("none", "all")[bool(keep_after_forward)],
         unit_order=unit_order,
+        prefetch_units=prefetch_units,
         reduce=reduce,
         target=target,
     )

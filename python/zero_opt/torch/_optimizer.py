@@ -72,6 +72,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         offload: Offload = False,
         keep_after_forward: KeepAfterForward = False,
         unit_order: str = "calls",
+        prefetch_units: int = 1,
         reduce: str = "backward",
         process_group: Any = None,
         timeout: float = 1800.0,
@@ -98,6 +99,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             offload,
             keep_after_forward,
             unit_order,
+            prefetch_units,
             reduce,
         )
         check_units(units, zero, model, whole_below)
@@ -153,6 +155,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             offload,
             keep_after_forward,
             unit_order,
+            prefetch_units,
             reduce,
             self._device.target,
         )
@@ -287,6 +290,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 loss = closure()
         self._sharding.end_all()
         if self._delivery.passes:
+            self._sharding.check_ended()
             self._aliases.check_in_place()
             self._check_nothing_rests()
         else:

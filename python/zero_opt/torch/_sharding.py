@@ -7,8 +7,9 @@ has saved of a parameter in the forward pass is right again in the backward pass
 that is kept has memory of its own, and stays unsharded from the forward to the backward
 pass.
 
-The backward pass of a unit begins when the gradient of one of its outputs is there, or
-when its forward pass runs again within a backward pass (activation checkpointing). It ends
+The backward pass of a unit begins when the gradient of one of its outputs is there, when
+its forward pass runs again within a backward pass (activation checkpointing), or when
+autograd reads the first of the tensors that the unit has saved. It ends
 when the gradients of its inputs are there; they pass a function that is put before the
 unit. If no input needs a gradient, it ends with the backward pass of the model. None of
 this depends on which gradients a rank has, so all ranks make the same calls.
@@ -28,120 +29,18 @@ from typing import Any
 import torch
 from torch import nn
 from torch.autograd import forward_ad as fwAD
-from torch.utils import _pytree
 from torch.utils.hooks import RemovableHandle
 
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch._aliases import Placed, has_no_values, put_back
-from zero_opt.torch._arguments import Arguments
+from zero_opt.torch._aliases import Placed, has_no_values
+from zero_opt.torch._arguments import Arguments, list_tensors
 from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._device import Device
 from zero_opt.torch._order import DeclaredOrder, UnitOrder
+from zero_opt.torch._saved import SavedTensors, runs_backward
+from zero_opt.torch._sharded_unit import Boundary, ShardedUnit
 from zero_opt.torch._units import KeepAfterForward, Unit
-
-
-def _runs_backward() -> bool:
-    return bool(torch._C._current_graph_task_id() != -1)
-
-
-def _move_versions(entries: list[Placed], by: int) -> None:
-    """What autograd has saved of a parameter is right at one version only."""
-    parameters = [entry.parameter for entry in entries]
-    versions = [parameter._version + by for parameter in parameters]
-    function: Any = torch._C._autograd._unsafe_set_version_counter
-    try:
-        function(parameters, versions)
-    except TypeError:  # earlier versions of torch take one tensor
-        for parameter, version in zip(parameters, versions, strict=True):
-            function(parameter, version)
-    for entry in entries:
-        entry.version += by
-
-
-class ShardedUnit:
-    """A unit of the step on this rank."""
-
-    def __init__(self, unit: Unit, number: int, entries: list[Placed]) -> None:
-        self.name = unit.name
-        self.number = number
-        self.entries = entries
-        self.is_unsharded = False
-        self.is_kept = False
-        # Forward passes that run now; a unit may call itself.
-        self.depth = 0
-        # Of each of them: what it got in place of its arguments.
-        self.arguments: list[Arguments | None] = []
-        # Whether the backward pass of the unit runs, and whether it has ended in the
-        # backward pass of the step.
-        self.is_in_backward = False
-        self.has_ended = False
-        self._views: list[torch.Tensor] = []
-        _move_versions(entries, 1)
-
-    @torch.inference_mode(False)
-    def attach(self, step: Step, device: Device) -> None:
-        """The parameters are those that were gathered."""
-        if not self._views:
-            # Their memory stays where it is.
-            self._views = [
-                device.view(step.get_memory(e.number), e.view) for e in self.entries
-            ]
-        for entry, view in zip(self.entries, self._views, strict=True):
-            if not put_back(entry):
-                raise ZeroOptError(
-                    f"parameter '{entry.name}' of unit '{self.name}' was moved or written, "
-                    "and each rank has a slice of it only; change parameters of units "
-                    "before the optimizer is created"
-                )
-            entry.parameter.data = entry.unsharded = view
-        _move_versions(self.entries, -1)
-
-    def detach(self) -> None:
-        for entry in self.entries:
-            entry.parameter.data = entry.view
-            entry.unsharded = None
-        # The memory gets other values. Autograd refuses what it has saved of it until
-        # the unit is unsharded again.
-        _move_versions(self.entries, 1)
-
-    def has_memory_of(self, tensor: torch.Tensor) -> bool:
-        """Whether |tensor| is a parameter of the unit, or a view of one."""
-        try:
-            place = tensor.untyped_storage().data_ptr()
-        except (NotImplementedError, RuntimeError):  # a sparse one has several
-            return False
-        # Without elements there is no memory.
-        return place != 0 and any(
-            view.untyped_storage().data_ptr() == place for view in self._views
-        )
-
-
-class _Boundary(torch.autograd.Function):
-    """Stands before a unit: its backward pass ends that of the unit."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, end: Callable[[], None], *tensors: torch.Tensor
-    ) -> tuple[torch.Tensor, ...]:
-        ctx.end = end
-        ctx.set_materialize_grads(False)
-        return tensors
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
-        ctx.end()
-        return None, *gradients
-
-
-def _check_arrival(name: str, unit: ShardedUnit) -> None:
-    if not unit.is_unsharded:
-        raise ZeroOptError(
-            f"the gradient of parameter '{name}' arrives while its unit '{unit.name}' is "
-            "sharded: the parameter was used outside of the unit's forward(), or the loss "
-            "uses something else than the unit's outputs; make the module that does this a "
-            "unit, or leave this one out"
-        )
 
 
 class _RefuseToSave:
@@ -183,6 +82,9 @@ class Sharding:
         delivery.on_begin = _call_weakly(self._note_begin)
         delivery.on_end = _call_weakly(self.end_backward)
         self._order = UnitOrder()
+        self._saved: dict[int, SavedTensors] = {}  # by number of the unit
+        # The unit of which an exception has ended the backward pass in this step.
+        self._cut_off: str | None = None
         self._handles: list[RemovableHandle] = []
         self._modules: list[tuple[weakref.ref[nn.Module], str]] = []
         # Whether the model's state_dict() is called to be completed.
@@ -214,6 +116,12 @@ class Sharding:
 
     def _hook(self, module: nn.Module, unit: ShardedUnit) -> None:
         own = weakref.ref(self)
+
+        def begin() -> None:
+            if (sharding := own()) is not None:
+                sharding._enter_backward(unit)
+
+        self._saved[unit.number] = SavedTensors(unit, begin)
 
         def before(_: nn.Module, args: Any, kwargs: Any) -> Any:
             sharding = own()
@@ -263,7 +171,8 @@ class Sharding:
             )
         unit.depth += 1
         unit.arguments.append(None)
-        if _runs_backward():
+        unit.has_hooks.append(False)
+        if runs_backward():
             self._enter_backward(unit)
         elif unit.depth == 1:
             self.end_backward()  # an exception has ended that pass
@@ -280,14 +189,17 @@ class Sharding:
             if (sharding := own()) is not None:
                 sharding._leave_backward(unit)
 
-        replace = functools.partial(_Boundary.apply, end)
+        replace = functools.partial(Boundary.apply, end)
         unit.arguments[-1] = arguments = Arguments((args, kwargs), replace)
+        unit.has_hooks[-1] = self._saved[unit.number].push()
         return arguments.values
 
     def _after(self, unit: ShardedUnit, output: Any) -> None:
         if not unit.depth:
             return  # a hook before ours has raised
         unit.depth -= 1
+        if unit.has_hooks.pop():
+            self._saved[unit.number].pop()
         if (arguments := unit.arguments.pop()) is not None:
             arguments.write_back()
         try:
@@ -305,15 +217,15 @@ class Sharding:
                 sharding._enter_backward(unit)
 
         # A hook of the tensor would go if the tensor is written in place.
-        for leaf in _pytree.tree_leaves(output):
-            node = leaf.grad_fn if isinstance(leaf, torch.Tensor) else None
+        for tensor in list_tensors(output):
+            node = tensor.grad_fn
             # An input that is an output is no work of the unit.
-            if node is not None and node.name() != "_BoundaryBackward":
+            if node is not None and node.name() != "BoundaryBackward":
                 node.register_prehook(begin)
 
     def _check_output(self, unit: ShardedUnit, output: Any) -> None:
-        for leaf in _pytree.tree_leaves(output):
-            if isinstance(leaf, torch.Tensor) and unit.has_memory_of(leaf):
+        for tensor in list_tensors(output):
+            if unit.find_name(tensor) is not None:
                 raise ZeroOptError(
                     f"unit '{unit.name}' returns a parameter or a view of one, whose "
                     "memory other units get when it is released; return a clone()"
@@ -341,13 +253,27 @@ class Sharding:
     def _note_begin(self) -> None:
         """A backward pass of the step has begun."""
         self._order.end_pass()
+        if self._delivery.passes == 1:
+            self._cut_off = None
         for unit in self.units:
             unit.has_ended = False
 
     def end_backward(self) -> None:
         """The model's backward pass has ended, or an exception has ended it."""
+        is_cut_off = self._delivery.awaits_end
         for unit in reversed(self.units):
+            if is_cut_off and unit.is_in_backward:
+                self._cut_off = self._cut_off or unit.name
             self._leave_backward(unit)
+
+    def check_ended(self) -> None:
+        """Before a step: refuses gradients of a backward pass that has not ended."""
+        if self._cut_off is not None:
+            raise ZeroOptError(
+                f"step() behind a backward pass that did not end: unit '{self._cut_off}' "
+                "was left gathered, and its gradients were not reduced; call step() after "
+                "backward(), and zero_grad() after an exception in backward()"
+            )
 
     def end_all(self) -> None:
         """As end_backward. A forward pass that the user interrupted has ended, too."""
@@ -355,6 +281,9 @@ class Sharding:
         for unit in self.units:
             unit.depth = 0
             unit.arguments.clear()
+            if any(unit.has_hooks):
+                self._saved[unit.number].pop()
+            unit.has_hooks.clear()
             if unit.is_unsharded:
                 self._reshard(unit)
 
@@ -367,9 +296,20 @@ class Sharding:
 
         def check() -> None:
             if (sharding := own()) is not None:
-                _check_arrival(name, sharding._unit_of[number])
+                sharding._note_arrival(name, sharding._unit_of[number])
 
         return check
+
+    def _note_arrival(self, name: str, unit: ShardedUnit) -> None:
+        if not unit.is_unsharded:
+            raise ZeroOptError(
+                f"the gradient of parameter '{name}' arrives while its unit '{unit.name}' "
+                "is sharded: the parameter was used outside of the unit's forward(), or "
+                "the loss uses something else than the unit's outputs; make the module "
+                "that does this a unit, or leave this one out"
+            )
+        # If the unit is kept, nothing else may have told its backward pass.
+        self._enter_backward(unit)
 
     def _unshard(self, unit: ShardedUnit) -> None:
         self._device.check_no_capture()
@@ -388,7 +328,8 @@ class Sharding:
                 f"unit '{unit.name}' is needed besides {others}, and there is memory for "
                 "two units that are neighbours; put one unit into each segment of "
                 "activation checkpointing, call no unit from another, and let the inputs "
-                "of a unit need gradients: otherwise it is released at the end of the pass"
+                "of a unit need gradients, as arguments or in tuples, lists and dicts: "
+                "otherwise it is released at the end of the pass"
             ) from error
         unit.is_unsharded = True
         unit.attach(self._step, self._device)
@@ -445,3 +386,4 @@ class Sharding:
                 module.register_state_dict_pre_hook(_RefuseToSave(name))
         self.units.clear()
         self._unit_of.clear()
+        self._saved.clear()

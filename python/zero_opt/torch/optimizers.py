@@ -20,6 +20,8 @@ keep_after_forward: of stage 3. True keeps each unit gathered from its forward t
 unit_order: of stage 3. "declared" says that the model uses its units in the order of
     model.modules(), and backward in reverse: a unit out of this order is an error, which
     names the unit that was expected. By default the next unit is guessed.
+prefetch_units: of a declared order, how many units are gathered ahead of the one that is
+    used. There is memory for one unit more.
 reduce: of stage 3. "apply" sums gradients over the ranks once a step, and not in each
     backward pass, as with no_sync of FSDP. Each rank then keeps whole gradients.
 weights: of a model on the meta device, the values of its parameters: a safetensors file,

@@ -101,8 +101,6 @@ constexpr Explanation kExplained[] = {
     {"zrt.transition handlers", " holds select(", "as above"},
     {"zrt.transition", "commits a step that is not being applied",
      "what apply commits is what counts"},
-    {"zrt.buffer shares", " has memory of unit @",
-     "the interpreter gathers a unit ahead only if its memory is free"},
     {"zrt.pack", "packs an arriving gradient",
      "to store it twice is to store it"},
     {"zrt.transition handlers", "packs an arriving gradient",
