@@ -243,10 +243,11 @@ def Zero_UnitOrderOp : Zero_Op<"unit_order",
     order that begins is the one whose first unit is unsharded first. The compiled step then
     gathers the next units of the order while one is in use, without a call of the caller, and
     another unit is an error that names both. `prefetch` says how many units are gathered ahead,
-    1 by default. There is memory for one unit more than that. Units that are unsharded already, as `kept` units
-    are in a backward pass, are passed over. An order that has begun goes on to its end, except
-    where its first unit begins it anew, and where the step is applied or discarded. An order
-    that has begun in a backward pass ends with it, or where another order begins.
+    1 by default, and each of them has memory beside that of the unit in use. Units that are
+    unsharded already, as `kept` units are in a backward pass, are passed over. An order that
+    has begun goes on to its end, except where its first unit begins it anew, and where the
+    step is applied or discarded. An order that has begun in a backward pass ends with it, or
+    where another order begins.
 
     In a module without an order the caller may use units in any order, and calls `prefetch`
     itself. At other stages than 3 an order has no effect.

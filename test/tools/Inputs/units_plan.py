@@ -45,7 +45,7 @@ class Model:
 FULL, LORA = Model(BLOCKS, UNIT, 0, REST), Model(BLOCKS, ADAPTERS, UNIT, 0)
 
 
-def plan_of(binaries, ranks, model, offload="none", reduce="backward"):
+def plan_of(binaries, ranks, model, offload="none", reduce="backward", ahead=None):
     options = ["--units"] + ["--lora=8"] * (model is LORA)
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "step.mlir"
@@ -53,18 +53,20 @@ def plan_of(binaries, ranks, model, offload="none", reduce="backward"):
             subprocess.run([sys.executable, ROOT / "examples/gpt2.py", *options], stdout=out, check=True)
         command = [pathlib.Path(binaries) / "zero-compile", file, f"--mesh=dp={ranks}", "--stage=3", f"--offload={offload}",
                    f"--reduce={reduce}", "-o", folder]
+        if ahead is not None:
+            command += ["--unit-order=declared", f"--prefetch-units={ahead}"]
         subprocess.run(command, check=True, capture_output=True)
         return json.loads((pathlib.Path(folder) / "train.plan.json").read_text())
 
 
-def compare(plan, ranks, model):
-    """Prints |plan|, and the numbers that differ from those of |model|. Returns how many
-    differ."""
+def compare(plan, ranks, model, ahead=1):
+    """Prints |plan|, and the numbers that differ from those of |model|, of which |ahead|
+    units are gathered ahead. Returns how many differ."""
     unit, rest, trained = model.unit(), model.rest, model.all_trained()
     planned = plan["bytes_per_rank"]["several_backwards"]["device"]
     expected = {
-        # Slices of units, two units unsharded, and what is of no unit.
-        "parameter": BF16 * (model.units * unit / ranks + 2 * unit + rest),
+        # Slices of units, unsharded units, and what is of no unit.
+        "parameter": BF16 * (model.units * unit / ranks + (ahead + 1) * unit + rest),
         # Two units whose gradients arrive, and those of no unit.
         "gradient": BF16 * (2 * model.trained + rest),
         "accumulator": F32 * trained / ranks,
@@ -138,6 +140,9 @@ def main():
     for model in (FULL, LORA):
         wrong += compare(plan_of(binaries, ranks, model), ranks, model)
         wrong += compare_offload(plan_of(binaries, ranks, model, "parameters"), ranks, model)
+    for ahead in (0, 2):
+        print(f"{ahead} units ahead:")
+        wrong += compare(plan_of(binaries, ranks, FULL, ahead=ahead), ranks, FULL, ahead)
     wrong += compare_deferred(plan_of(binaries, ranks, FULL, reduce="apply"), ranks, FULL)
     sys.exit(1 if wrong else 0)
 
