@@ -6,6 +6,8 @@
 
 #include "dialect/interpret/Program.h"
 
+#include "llvm/ADT/MapVector.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -26,7 +28,23 @@ const PerRank &Program::read(FlatSymbolRefAttr buffer) {
 PerRank &Program::write(FlatSymbolRefAttr buffer) {
   Contents &entry = contents[buffer.getValue()];
   touch(entry.memory, /*writes=*/true);
+  if (!entry.sharers.empty())
+    overwritten.push_back(buffer.getValue());
   return entry.elements;
+}
+
+void Program::destroySharers(ArrayRef<int64_t> ranks) {
+  for (StringRef name : std::exchange(overwritten, {}))
+    for (int64_t rank : ranks) {
+      contents[name].isDestroyed[rank] = false;
+      for (StringRef sharer : contents[name].sharers) {
+        if (!buffers[sharer].allocated[rank] ||
+            contents[sharer].isDestroyed[rank])
+          continue;
+        fill(sharer, rank, kPoison);
+        contents[sharer].isDestroyed[rank] = true;
+      }
+    }
 }
 
 void Program::fill(StringRef name, int64_t rank, double value) {
@@ -149,7 +167,9 @@ LogicalResult Program::initialize(const Ranks &ranks) {
     buffer.op = bufferOp;
     buffer.format = getFormat(bufferOp.getValueType().getElementType());
     contents[bufferOp.getSymName()] = {bufferOp.getMemory().getAttr(),
-                                       PerRank(numRanks)};
+                                       PerRank(numRanks),
+                                       {},
+                                       std::vector<bool>(numRanks)};
     buffer.allocated.resize(numRanks);
     buffer.held =
         ranks.getSlices(bufferOp.getRowLength(), bufferOp.getOwners());
@@ -161,6 +181,15 @@ LogicalResult Program::initialize(const Ranks &ranks) {
         fill(bufferOp.getSymName(), rank, bufferOp.getFill().convertToDouble());
     }
   }
+
+  llvm::MapVector<StringAttr, SmallVector<StringRef>> ofMemory;
+  for (auto bufferOp : op.getOps<zrt::BufferOp>())
+    ofMemory[bufferOp.getMemory().getAttr()].push_back(bufferOp.getSymName());
+  for (auto &[memory, sharers] : ofMemory)
+    for (StringRef one : sharers)
+      for (StringRef other : sharers)
+        if (one != other)
+          contents[one].sharers.push_back(other);
 
   for (auto kernelOp : op.getOps<zrt::KernelOp>()) {
     FailureOr<ScalarBody> body = ScalarBody::create(kernelOp.getBody().front());

@@ -53,6 +53,9 @@ public:
   /// The contents of a buffer on all ranks; empty where it is not allocated.
   const PerRank &read(mlir::FlatSymbolRefAttr buffer);
   PerRank &write(mlir::FlatSymbolRefAttr buffer);
+  /// Sets buffers to nan that share memory with those that a call on |ranks|
+  /// has written.
+  void destroySharers(llvm::ArrayRef<int64_t> ranks);
   /// Gives |rank| its memory, each element |fill|.
   void allocate(mlir::FlatSymbolRefAttr buffer, int64_t rank, double fill);
   void release(mlir::FlatSymbolRefAttr buffer, int64_t rank);
@@ -95,6 +98,8 @@ private:
   struct Contents {
     mlir::StringAttr memory;
     PerRank elements;
+    llvm::SmallVector<llvm::StringRef> sharers; // others in this memory
+    std::vector<bool> isDestroyed;              // by rank: by one of them
   };
   /// The slots [first, first + size) of a symbol.
   struct SlotRange {
@@ -121,6 +126,7 @@ private:
   std::vector<std::vector<Number>> slots;     // by rank
   std::vector<std::vector<Number>> hostSlots; // by rank
   llvm::SmallVector<Touch> touches;
+  llvm::SmallVector<llvm::StringRef> overwritten; // that share memory
 };
 
 } // namespace zero

@@ -409,6 +409,7 @@ LogicalResult ProgramInterpreter::runUnchecked(zrt::RuntimeCall call,
                                                const Turn &turn) {
   LogicalResult result = success();
   zrt::visitCall(call, [&](auto op) { result = runOp(op, turn); });
+  program.destroySharers(turn.ranks);
   return result;
 }
 

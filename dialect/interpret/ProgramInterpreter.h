@@ -90,6 +90,7 @@ private:
   /// neighbours, its memory must be free.
   mlir::LogicalResult planPrefetch(int64_t rank, zrt::UnitTableOp unit);
   mlir::LogicalResult planReshard(int64_t rank, zrt::UnitTableOp unit);
+  void planRead(int64_t rank, zrt::UnitTableOp unit);
   mlir::LogicalResult planUnit(int64_t rank, zrt::UnitTableOp unit,
                                zrt::Event event);
   bool shareMemory(zrt::UnitTableOp a, zrt::UnitTableOp b);
@@ -109,6 +110,8 @@ private:
   /// gathers it. In an order of streams the caller may read it when the next
   /// update has changed the slices.
   void keepGathered(const Action &action, llvm::ArrayRef<int64_t> group);
+  /// |array|, of parameters of |unit|, as it is when it has traveled.
+  Array travel(zrt::UnitTableOp unit, const Array &array);
 
   void planLend(int64_t rank, int64_t backward, const Parameter &parameter);
   void add(int64_t rank, Action::Kind kind, const Parameter *parameter) {
@@ -213,9 +216,14 @@ private:
   std::vector<Actions> plans; // by rank
   /// By rank: the units that are unsharded at the end of the plan so far.
   std::vector<llvm::SmallVector<zrt::UnitTableOp, 2>> unsharded;
-  /// By sharded bucket: the slices that ranks have copied, and the
-  /// rows that they have gathered.
-  llvm::DenseMap<mlir::Attribute, std::pair<PerRank, PerRank>> gathered;
+  /// What callers must read of a sharded bucket.
+  struct Gathered {
+    PerRank slices; // that ranks have read
+    PerRank rows;   // that they have gathered
+    /// The memories to which slices went.
+    llvm::SmallDenseSet<mlir::Attribute, 4> passed;
+  };
+  llvm::DenseMap<mlir::Attribute, Gathered> gathered;
   uint64_t seed = 0; // of the order of streams; 0: program order
   std::unique_ptr<StreamOrder> order;
   bool hasFailed = false; // while the caller read

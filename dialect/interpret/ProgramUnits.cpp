@@ -107,10 +107,19 @@ bool ProgramInterpreter::shareMemory(UnitTableOp a, UnitTableOp b) {
   return false;
 }
 
+void ProgramInterpreter::planRead(int64_t rank, UnitTableOp unit) {
+  if (isOn(unit, rank))
+    plans[rank].push_back({Action::Kind::readUnit, nullptr,
+                           [this, rank, unit] { readUnit(rank, unit); },
+                           nullptr, unit});
+}
+
 LogicalResult ProgramInterpreter::planReshard(int64_t rank, UnitTableOp unit) {
   if (!llvm::is_contained(unsharded[rank], unit))
     return success();
   llvm::erase(unsharded[rank], unit);
+  // Callers read a unit until they reshard it.
+  planRead(rank, unit);
   return planUnit(rank, unit, Event::reshard);
 }
 
@@ -128,10 +137,7 @@ LogicalResult ProgramInterpreter::planUse(int64_t rank, UnitTableOp unit) {
     if (failed(planUnit(rank, unit, Event::unshard)))
       return failure();
   }
-  if (isOn(unit, rank))
-    plans[rank].push_back({Action::Kind::readUnit, nullptr,
-                           [this, rank, unit] { readUnit(rank, unit); },
-                           nullptr, unit});
+  planRead(rank, unit);
   return success();
 }
 
@@ -220,21 +226,38 @@ void ProgramInterpreter::keepGathered(const Action &action,
   SmallVector<zrt::MemoryUse> uses =
       symbols.getUses(cast<zrt::RuntimeCall>(action.call), nullptr);
   for (const zrt::UnitPart &part : symbols.getPartsOf(action.unit)) {
-    StringAttr memory = symbols.getMemory(part.unsharded);
-    if (llvm::none_of(uses, [&](const zrt::MemoryUse &use) {
-          return use.writes && use.memory == memory;
-        }))
-      continue;
-    auto &[slices, rows] = gathered[part.bucket];
+    StringAttr parameters = symbols.getMemory(part.parameters);
+    auto &[slices, rows, passed] = gathered[part.bucket];
     slices.resize(ranks.size(), Array(kF64, 0));
     rows.resize(ranks.size(), Array(kF64, 0));
-    // A slice is kept when it is copied, and a row when slices are gathered.
+    passed.insert(symbols.getMemory(part.unsharded));
+    // A slice is kept when it is read, and a row when slices are gathered.
+    bool isGather = isa<zrt::Collective>(action.call);
+    bool readsSlice = false, comesFromSlice = false, isOnTheWay = false;
+    for (const zrt::MemoryUse &use : uses) {
+      readsSlice |= !use.writes && use.memory == parameters;
+      comesFromSlice |= !use.writes && passed.contains(use.memory);
+      isOnTheWay |= use.writes && passed.contains(use.memory);
+    }
     for (int64_t rank : group)
-      if (isa<zrt::Collective>(action.call))
+      if (isGather && isOnTheWay)
         rows[rank] = joinSlices(rank, part.parameters, slices);
-      else
+      else if (readsSlice)
         slices[rank] = program.read(part.parameters)[rank];
+    if (readsSlice || comesFromSlice)
+      for (const zrt::MemoryUse &use : uses)
+        if (use.writes)
+          passed.insert(use.memory);
   }
+}
+
+Array ProgramInterpreter::travel(UnitTableOp unit, const Array &array) {
+  auto op = unit->getParentOfType<ModuleOp>().lookupSymbol<UnitOp>(
+      unit.getUnitAttr());
+  if (!op || !op.getGatherDtype())
+    return array;
+  return convert(calculator, *array.format,
+                 convert(calculator, *getFormat(*op.getGatherDtype()), array));
 }
 
 static bool isSame(double a, double b) {
@@ -247,8 +270,9 @@ void ProgramInterpreter::readUnit(int64_t rank, UnitTableOp unit) {
     auto it = gathered.find(part.bucket);
     Array expected =
         it != gathered.end()
-            ? it->second.second[rank]
+            ? it->second.rows[rank]
             : joinSlices(rank, part.parameters, program.read(part.parameters));
+    expected = travel(unit, expected);
     const Array &view = program.read(part.unsharded)[rank];
     auto layout = cast<LaidOut>(module.lookupSymbol(part.bucket));
     for (auto [member, offset] :

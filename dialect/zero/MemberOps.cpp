@@ -212,10 +212,39 @@ template <typename OpT> static LogicalResult verifyNoSharedMember(OpT op) {
   return success();
 }
 
+/// unit_c3, of the type alone.
+static LogicalResult verifyGatherDtype(UnitOp unit) {
+  std::optional<Type> type = unit.getGatherDtype();
+  if (!type || isStorageType(*type))
+    return success();
+  InFlightDiagnostic diag = unit.emitOpError()
+                            << "gather_dtype must be " << listStorageTypes()
+                            << ", got " << *type;
+  if (isa<FloatType>(*type) && type->getIntOrFloatBitWidth() == 8)
+    diag << ", whose numbers need a scale for each parameter";
+  return diag;
+}
+
+/// unit_c3, of |member|.
+static LogicalResult verifyHoldsGathered(UnitOp unit, ParameterOp member) {
+  std::optional<Type> type = unit.getGatherDtype();
+  if (!type || holdsEveryNumber(member.getDtype(), *type))
+    return success();
+  InFlightDiagnostic diag =
+      unit.emitOpError()
+      << "member @" << member.getSymName() << " is of " << member.getDtype()
+      << ", which does not hold every number of gather dtype " << *type
+      << "; leave out gather_dtype, or the parameter";
+  diag.attachNote(member.getLoc()) << "@" << member.getSymName() << " is here";
+  return diag;
+}
+
 LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // unit_c1
   if (getMembers().empty())
     return emitOpError() << "has no members: nothing would be gathered";
+  if (failed(verifyGatherDtype(*this)))
+    return failure();
   if (failed(verifyNoSharedMember(*this)))
     return failure();
   ParameterOp first;
@@ -223,6 +252,8 @@ LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbols) {
                        [&](size_t, ParameterOp member) -> LogicalResult {
                          if (!first)
                            first = member;
+                         if (failed(verifyHoldsGathered(*this, member)))
+                           return failure();
                          // unit_c2
                          if (member.getValueType().getPresent() ==
                              first.getValueType().getPresent())

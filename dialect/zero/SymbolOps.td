@@ -210,28 +210,42 @@ def Zero_UnitOp : Zero_Op<"unit",
     unit that is `kept` has memory of its own, so a caller may leave it unsharded from the
     forward pass to the backward pass. It is gathered once then, and not twice.
 
+    `gather_dtype bf16` names the type in which parameters travel when the unit is unsharded.
+    Each is rounded to it once, and the caller reads the rounded number in the parameter's own
+    type. The slices that ranks keep, which updates read and checkpoints save, are not rounded.
+    At other stages nothing is gathered for the caller, and nothing is rounded.
+
     Constraints:
 
     - `unit_c1`: a unit has members; every member is a `zero.parameter`, listed once, and
       member of no other unit;
     - `unit_c2`: all members are on the same pipeline stages. Reason: a unit is gathered as a
-      whole, by the ranks that use it.
+      whole, by the ranks that use it;
+    - `unit_c3`: `gather_dtype` is a type that memory may hold, and the type of each member holds
+      every number of it. Types of 8 bits, such as f8E4M3FN, have their place here and are
+      refused: they need a scale for each parameter, which nothing computes.
 
     Example:
 
     ```mlir
     zero.unit @layer0 [@fc1.weight, @fc1.bias]
-    zero.unit @layer1 [@fc2.weight, @fc2.bias] kept
+    zero.unit @layer1 [@fc2.weight, @fc2.bias] gather_dtype bf16 kept
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefArrayAttr:$members,
-                       UnitAttr:$kept);
-  let assemblyFormat = "$sym_name $members (`kept` $kept^)? attr-dict";
+                       OptionalAttr<TypeAttr>:$gather_dtype, UnitAttr:$kept);
+  let assemblyFormat = [{
+    $sym_name $members (`gather_dtype` $gather_dtype^)? (`kept` $kept^)? attr-dict
+  }];
   let extraClassDeclaration = [{
     /// A `zrt.program` names the unit from a symbol table of its own.
     bool canDiscardOnUseEmpty() { return false; }
     /// A type on the pipeline stages of all members. Null if there is none.
     ::zero::ValueType getPlace(::mlir::SymbolTableCollection &symbols);
+    /// The type in which parameters of |type| travel when the unit is unsharded.
+    ::mlir::Type getTypeToGather(::mlir::Type type) {
+      return getGatherDtype().value_or(type);
+    }
   }];
 }
 

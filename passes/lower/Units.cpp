@@ -23,7 +23,13 @@ static FlatSymbolRefAttr declareWhole(ProgramBuilder &program,
   for (StringAttr axis : kept.getAxesOfDim(kept.getShape().size() - 1))
     whole = whole.withPlacement({axis});
   // Where ranks are at different units, the message has this name.
-  FlatSymbolRefAttr symbol = program.buffer(name, whole, Role::parameter);
+  return program.buffer(name, whole, Role::parameter);
+}
+
+/// The same, for a caller to read while the unit is unsharded.
+static FlatSymbolRefAttr declareForCaller(ProgramBuilder &program,
+                                          const Twine &name, ValueType kept) {
+  FlatSymbolRefAttr symbol = declareWhole(program, name, kept);
   program.getBuffer(symbol).setOnDemand(true);
   return symbol;
 }
@@ -31,7 +37,8 @@ static FlatSymbolRefAttr declareWhole(ProgramBuilder &program,
 FlatSymbolRefAttr zero::declareUnsharded(ProgramBuilder &program,
                                          const BucketBuffers &bucket) {
   BucketOp op = bucket.op;
-  return declareWhole(program, *op.getUnit() + ".unsharded", bucket.keptType);
+  return declareForCaller(program, *op.getUnit() + ".unsharded",
+                          bucket.keptType);
 }
 
 namespace {
@@ -40,7 +47,17 @@ struct Part {
   Location loc;
   FlatSymbolRefAttr parameters;
   FlatSymbolRefAttr unsharded;
-  ArrayAttr axes; // to gather over
+  FlatSymbolRefAttr whole; // one segment; null if no kernel needs it
+  ArrayAttr axes;          // to gather over
+  /// Where parameters travel in another type, which is narrower. Null: in
+  /// |unsharded|, as they are.
+  FlatSymbolRefAttr gathered = {};
+  FlatSymbolRefAttr sent = {}; // on the host, if |parameters| are there
+  FlatSymbolRefAttr narrow = {}, widen = {}; // kernels
+
+  ArrayRef<FlatSymbolRefAttr> getGathered() const {
+    return gathered ? ArrayRef(gathered) : ArrayRef<FlatSymbolRefAttr>();
+  }
 };
 
 /// A unit, and what is gathered of it.
@@ -57,6 +74,31 @@ static ArrayAttr getGatherAxes(OpBuilder &builder, ValueType kept) {
   return builder.getArrayAttr(axes);
 }
 
+/// Creates the buffers in which |part| of |unit| travels, if that is in another
+/// type.
+static void declareGathered(ProgramBuilder &program, UnitOp unit, Part &part) {
+  ValueType kept = program.getBuffer(part.parameters).getValueType();
+  if (program.getBuffer(part.parameters).getSpace() == zrt::Space::host)
+    kept = kept.withSpace(MemorySpace::host);
+  ValueType narrow =
+      kept.withElementType(unit.getTypeToGather(kept.getElementType()));
+  if (narrow == kept)
+    return;
+  program.setLoc(part.loc);
+  part.gathered =
+      declareWhole(program, unit.getSymName() + ".gathered", narrow);
+  if (kept.isOnHost())
+    part.sent =
+        program.buffer(unit.getSymName() + ".sent", narrow, Role::parameter);
+  part.narrow =
+      program.storeKernel(kept.getElementType(), narrow.getElementType());
+  part.widen =
+      program.storeKernel(narrow.getElementType(), kept.getElementType());
+  if (!part.whole)
+    part.whole =
+        program.segments(unit.getSymName() + ".all", {kept.getShape().back()});
+}
+
 /// Creates the buffers and the table of |bucket|.
 static Part declareFrozen(ProgramBuilder &program, FrozenBucketOp bucket) {
   program.setLoc(bucket.getLoc());
@@ -64,11 +106,12 @@ static Part declareFrozen(ProgramBuilder &program, FrozenBucketOp bucket) {
   FlatSymbolRefAttr parameters = program.buffer(
       bucket.getSymName() + ".parameters", kept, Role::parameter);
   FlatSymbolRefAttr unsharded =
-      declareWhole(program, bucket.getUnit() + ".frozen", kept);
+      declareForCaller(program, bucket.getUnit() + ".frozen", kept);
   OpBuilder &builder = program.getBuilder();
   builder.create<zrt::FrozenTableOp>(
       bucket.getLoc(), FlatSymbolRefAttr::get(bucket), parameters, unsharded);
-  return {bucket.getLoc(), parameters, unsharded, getGatherAxes(builder, kept)};
+  return {bucket.getLoc(), parameters, unsharded, /*whole=*/{},
+          getGatherAxes(builder, kept)};
 }
 
 /// The units of |module|; none if ranks keep slices of none.
@@ -82,11 +125,13 @@ static SmallVector<Unit> collectUnits(ProgramBuilder &program, ModuleOp module,
       if (BucketOp own = bucket.op;
           bucket.unsharded && own.getUnit() == op.getSymName())
         unit.parts.push_back(
-            {own.getLoc(), bucket.parameters, bucket.unsharded,
+            {own.getLoc(), bucket.parameters, bucket.unsharded, bucket.whole,
              getGatherAxes(program.getBuilder(), bucket.keptType)});
     for (auto frozen : module.getOps<FrozenBucketOp>())
       if (frozen.isSharded() && frozen.getUnit() == op.getSymName())
         unit.parts.push_back(declareFrozen(program, frozen));
+    for (Part &part : unit.parts)
+      declareGathered(program, op, part);
     hasParts |= !unit.parts.empty();
     units.push_back(std::move(unit));
   }
@@ -126,23 +171,22 @@ static SmallVector<DeclaredOrder> listOrders(ArrayRef<Unit> units) {
   return orders;
 }
 
-/// By unit, the number of the pipeline stages on which others may have its
-/// unsharded memory, too. None if nothing of it is gathered, or if callers keep
-/// it.
-static SmallVector<std::optional<size_t>> numberRings(ProgramBuilder &program,
-                                                      ArrayRef<Unit> units) {
-  SmallVector<SmallVector<AxisCoordinate>> rings;
+/// By unit, the number of its pipeline stages. Units of the same stages may
+/// have one memory. None if nothing of the unit is gathered.
+static SmallVector<std::optional<size_t>> numberStages(ProgramBuilder &program,
+                                                       ArrayRef<Unit> units) {
+  SmallVector<SmallVector<AxisCoordinate>> known;
   return llvm::map_to_vector(
       units, [&](const Unit &unit) -> std::optional<size_t> {
-        if (UnitOp(unit.op).getKept() || unit.parts.empty())
+        if (unit.parts.empty())
           return std::nullopt;
         auto stages = llvm::to_vector(program.getBuffer(unit.parts[0].unsharded)
                                           .getValueType()
                                           .getPresent());
-        auto *ring = llvm::find(rings, stages);
-        size_t number = ring - rings.begin();
-        if (ring == rings.end())
-          rings.push_back(std::move(stages));
+        auto *it = llvm::find(known, stages);
+        size_t number = it - known.begin();
+        if (it == known.end())
+          known.push_back(std::move(stages));
         return number;
       });
 }
@@ -175,7 +219,10 @@ findNeighbours(ArrayRef<DeclaredOrder> orders,
 /// ring has a slot of its own.
 static SmallVector<size_t> chooseSlots(ProgramBuilder &program,
                                        ArrayRef<Unit> units) {
-  SmallVector<std::optional<size_t>> rings = numberRings(program, units);
+  SmallVector<std::optional<size_t>> rings = numberStages(program, units);
+  for (auto [unit, ring] : llvm::zip_equal(units, rings))
+    if (UnitOp(unit.op).getKept())
+      ring = std::nullopt;
   SmallVector<DeclaredOrder> orders = listOrders(units);
   auto neighbours = findNeighbours(orders, rings);
   // In a ring: the first place that no neighbour has yet.
@@ -200,21 +247,21 @@ static SmallVector<size_t> chooseSlots(ProgramBuilder &program,
   return chosen;
 }
 
-/// Gives the j-th largest part of a unit the memory j of its slot. A memory is
-/// as large as the largest part in it. Each pipeline stage has memory of its
-/// own.
-static void shareUnsharded(ProgramBuilder &program, ArrayRef<Unit> units) {
+/// Gives the j-th largest of the |buffers| of a unit the memory j of its
+/// |place|. A memory is as large as the largest buffer in it.
+static void shareMemory(ProgramBuilder &program, StringRef name,
+                        ArrayRef<size_t> places,
+                        ArrayRef<SmallVector<FlatSymbolRefAttr, 1>> buffers) {
   std::map<std::pair<size_t, size_t>, SmallVector<zrt::BufferOp>> memories;
-  for (auto [slot, unit] :
-       llvm::zip_equal(chooseSlots(program, units), units)) {
-    // Parts of one size keep their order.
+  for (auto [place, ofUnit] : llvm::zip_equal(places, buffers)) {
+    // Buffers of one size keep their order.
     std::multimap<int64_t, zrt::BufferOp, std::greater<int64_t>> bySize;
-    for (const Part &part : unit.parts) {
-      zrt::BufferOp buffer = program.getBuffer(part.unsharded);
+    for (FlatSymbolRefAttr symbol : ofUnit) {
+      zrt::BufferOp buffer = program.getBuffer(symbol);
       bySize.emplace(buffer.getNumBytes(), buffer);
     }
     for (auto [j, buffer] : llvm::enumerate(llvm::make_second_range(bySize)))
-      memories[{slot, j}].push_back(buffer);
+      memories[{place, j}].push_back(buffer);
   }
   for (auto &[place, sharers] : memories) {
     zrt::BufferOp largest = *std::max_element(
@@ -222,11 +269,53 @@ static void shareUnsharded(ProgramBuilder &program, ArrayRef<Unit> units) {
           return a.getNumBytes() < b.getNumBytes();
         });
     FlatSymbolRefAttr memory = program.buffer(
-        "unsharded." + Twine(place.first) + "." + Twine(place.second),
+        name + "." + Twine(place.first) + "." + Twine(place.second),
         largest.getValueType(), Role::parameter);
     for (zrt::BufferOp buffer : sharers)
       buffer.setSharesAttr(memory);
   }
+}
+
+/// Gives the units memory. Each pipeline stage has memory of its own.
+static void shareMemory(ProgramBuilder &program, ArrayRef<Unit> units) {
+  SmallVector<SmallVector<FlatSymbolRefAttr, 1>> unsharded, gathered;
+  for (const Unit &unit : units) {
+    unsharded.emplace_back();
+    gathered.emplace_back();
+    for (const Part &part : unit.parts) {
+      unsharded.back().push_back(part.unsharded);
+      llvm::append_range(gathered.back(), part.getGathered());
+    }
+  }
+  shareMemory(program, "unsharded", chooseSlots(program, units), unsharded);
+  // What travels is converted at once, so one memory is enough.
+  auto stages = llvm::map_to_vector(
+      numberStages(program, units),
+      [](std::optional<size_t> stage) { return stage.value_or(0); });
+  shareMemory(program, "gathered", stages, gathered);
+}
+
+static void gather(HandlerBuilder &calls, const Part &part) {
+  calls.call<zrt::AllocateOp>(part.unsharded);
+  if (!part.gathered) {
+    calls.call<zrt::CopyOp>(part.parameters, part.unsharded);
+    calls.call<zrt::AllGatherOp>(part.unsharded, part.axes);
+    return;
+  }
+  auto convert = [&](FlatSymbolRefAttr kernel, FlatSymbolRefAttr from,
+                     FlatSymbolRefAttr to, ArrayAttr own) {
+    calls.call<zrt::LaunchOp>(
+        kernel, ArrayAttr::get(kernel.getContext(), {from, to}), part.whole,
+        own, /*sum=*/FlatSymbolRefAttr(), /*sum_index=*/IntegerAttr(),
+        /*first_stage=*/UnitAttr());
+  };
+  // A kernel has its operands in one space, and fewer bytes leave the host.
+  convert(part.narrow, part.parameters, part.sent ? part.sent : part.gathered,
+          part.axes);
+  if (part.sent)
+    calls.call<zrt::CopyOp>(part.sent, part.gathered);
+  calls.call<zrt::AllGatherOp>(part.gathered, part.axes);
+  convert(part.widen, part.gathered, part.unsharded, /*own=*/ArrayAttr());
 }
 
 static FlatSymbolRefAttr
@@ -247,17 +336,12 @@ bool zero::buildUnits(ProgramBuilder &program, BucketMap &buckets) {
       collectUnits(program, any->getParentOfType<ModuleOp>(), buckets);
   if (units.empty())
     return false;
-  shareUnsharded(program, units);
+  shareMemory(program, units);
   for (Unit &unit : units) {
     UnitOp op = unit.op;
     program.setLoc(op.getLoc());
     FlatSymbolRefAttr unshard =
-        buildHandler(program, op.getSymName() + ".unshard", unit.parts,
-                     [](HandlerBuilder &calls, const Part &part) {
-                       calls.call<zrt::AllocateOp>(part.unsharded);
-                       calls.call<zrt::CopyOp>(part.parameters, part.unsharded);
-                       calls.call<zrt::AllGatherOp>(part.unsharded, part.axes);
-                     });
+        buildHandler(program, op.getSymName() + ".unshard", unit.parts, gather);
     FlatSymbolRefAttr reshard =
         buildHandler(program, op.getSymName() + ".reshard", unit.parts,
                      [](HandlerBuilder &calls, const Part &part) {

@@ -219,6 +219,19 @@ static void compareUnits(Proof &proof, const StepSemantics &first,
       proof.report.error(two)
           << "unit '" << two.getSymName() << "' has " << two.getMembers()
           << ", expected " << one.getMembers();
+    if (one.getGatherDtypeAttr() != two.getGatherDtypeAttr()) {
+      auto print = [](UnitOp unit) {
+        std::string text = "the type of each parameter";
+        if (std::optional<Type> type = unit.getGatherDtype()) {
+          text.clear();
+          llvm::raw_string_ostream(text) << *type;
+        }
+        return text;
+      };
+      proof.report.error(two)
+          << "parameters of unit '" << two.getSymName() << "' travel as "
+          << print(two) << ", expected " << print(one);
+    }
     // A written step has no memory, and its lowering may keep more units.
     if (isa<zrt::ProgramOp>(second.step) && one.getKept() && !two.getKept())
       proof.report.error(two) << "unit '" << two.getSymName()

@@ -181,29 +181,33 @@ void IdleState::checkUnchanged(Operation *transition, const Twine &where,
                  "changes " + where);
 }
 
-/// Whether |number| is the old |expr| with all its bits: it was copied, and not
-/// computed. A number that is multiplied and divided again may have been
-/// infinite or rounded on the way.
+/// Whether |number| is the old |expr| with all bits that |kept| and |traveled|
+/// hold: it was copied, and not computed. A number that is multiplied and
+/// divided again may have been infinite or rounded on the way.
 static bool isCopied(Algebra &algebra, const Number &number, Expr expr,
-                     Precision kept) {
+                     Precision kept, Precision traveled) {
   Number source = makeSource(algebra, expr), stored = source;
   stored.narrow(kept);
+  stored.narrow(traveled);
   return number.roundings == source.roundings ||
          number.roundings == stored.roundings;
 }
 
 void IdleState::checkHolds(Operation *transition, const Contents &contents,
-                           const Entry &entry, const Twine &wrong) {
+                           const Entry &entry, const Twine &wrong,
+                           Precision traveled) {
   Expr old = algebra.state(entry.role);
   zrt::BufferOp buffer = contents.op;
   Precision kept(buffer.getValueType().getElementType());
+  bool isRounded = !traveled.holds(kept);
+  Precision expected = kept.limitedBy(traveled);
   for (const Piece &piece :
        llvm::concat<const Piece>(contents.own, contents.other)) {
     bool isOld = piece.element.expr == old;
     Precision narrowest = piece.element.roundings.getNarrowest();
-    bool isWide = narrowest.holds(kept);
+    bool isWide = isRounded ? narrowest == expected : narrowest.holds(expected);
     if (isOld && isWide && contents.bucket == entry.bucket &&
-        isCopied(algebra, piece.element, old, kept))
+        isCopied(algebra, piece.element, old, kept, traveled))
       continue;
     InFlightDiagnostic diagnostic =
         proof.report.error(getCulprit(contents, transition));
@@ -215,16 +219,20 @@ void IdleState::checkHolds(Operation *transition, const Contents &contents,
       diagnostic << "elements of another bucket, expected those of @"
                  << entry.bucket.getValue();
     else if (!isWide)
-      diagnostic << "what went through " << narrowest.describe()
-                 << ", expected " << kept.describe();
+      diagnostic << (narrowest.isExact()
+                         ? std::string("what was not rounded")
+                         : "what went through " + narrowest.describe())
+                 << ", expected " << expected.describe();
     else
       diagnostic << "what was computed from " << toString(old)
                  << ", and may have been rounded or infinite on the way; "
                     "expected a copy";
     noteMembers(diagnostic, buckets.find(entry.bucket)->second);
     Report::attach(diagnostic, transition->getLoc(),
-                   isOld && !isWide ? findRounding(narrowest, kept)
-                   : isOld          ? std::string()
+                   isOld && !isWide
+                       ? findRounding(narrowest.limitedBy(expected),
+                                      narrowest.widenedTo(expected))
+                   : isOld ? std::string()
                            : findExample(algebra, piece.element.expr, old,
                                          /*ranks=*/1));
     return;
@@ -240,7 +248,16 @@ void IdleState::checkFrozen(Operation *transition, Memory &memory) {
   }
 }
 
-void IdleState::checkUnsharded(Operation *unit, const zrt::UnitPart &part,
+/// The type in which |contents|, of the unit of |table|, travel.
+static Type getTypeToGather(zrt::UnitTableOp table, const Contents &contents) {
+  zrt::BufferOp buffer = contents.op;
+  Type type = buffer.getValueType().getElementType();
+  auto unit = table->getParentOfType<ModuleOp>().lookupSymbol<UnitOp>(
+      table.getUnitAttr());
+  return unit ? unit.getTypeToGather(type) : type;
+}
+
+void IdleState::checkUnsharded(zrt::UnitTableOp unit, const zrt::UnitPart &part,
                                Memory &memory) {
   Contents &contents = memory.get(part.unsharded);
   StringAttr bucket = part.bucket.getAttr();
@@ -249,7 +266,8 @@ void IdleState::checkUnsharded(Operation *unit, const zrt::UnitPart &part,
         << part.unsharded << " is not allocated while the unit is unsharded";
   else if (hasElements(bucket))
     checkHolds(unit, contents, {"parameter", bucket},
-               "does not hold the parameters of the unit");
+               "does not hold the parameters of the unit",
+               Precision(getTypeToGather(unit, contents)));
 }
 
 void IdleState::checkReadable(Operation *op, StringAttr state, Memory &memory) {

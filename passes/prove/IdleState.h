@@ -35,8 +35,8 @@ public:
   void checkReadable(mlir::Operation *op, mlir::StringAttr state,
                      Memory &memory);
   /// Checks that the unsharded buffer of |part| holds its parameters, whole and
-  /// on all ranks. |unit| is the op to blame.
-  void checkUnsharded(mlir::Operation *unit, const zrt::UnitPart &part,
+  /// on all ranks, in the type in which |unit| says that they travel.
+  void checkUnsharded(zrt::UnitTableOp unit, const zrt::UnitPart &part,
                       Memory &memory);
   /// Checks that a step that is applied changes no frozen parameters.
   void checkFrozen(mlir::Operation *transition, Memory &memory);
@@ -56,10 +56,12 @@ private:
   /// applied.
   void checkUnchanged(mlir::Operation *op, const llvm::Twine &where,
                       Memory &memory);
-  /// Checks that |contents| are the old numbers of |entry|. |wrong| describes
-  /// in a message that they are not.
+  /// Checks that |contents| are the old numbers of |entry|, rounded to
+  /// |traveled| if that is narrower than they are. |wrong| describes in a
+  /// message that they are not.
   void checkHolds(mlir::Operation *op, const Contents &contents,
-                  const Entry &entry, const llvm::Twine &wrong);
+                  const Entry &entry, const llvm::Twine &wrong,
+                  Precision traveled = {});
   void readStates();
   void readCopy(zrt::BucketTableOp op, mlir::FlatSymbolRefAttr copy);
   void fillBuffers(const MeshAxes &axes);

@@ -7,7 +7,8 @@
 // The caller unshards and reshards units in any order and in any state that
 // allows it, so the states of units are no states of the proof. Instead: in
 // each state of the protocol a unit that is unsharded holds its parameters; its
-// handlers touch its own memory only, and nothing else touches this memory. So
+// handlers touch its own memory only, and nothing else touches this memory.
+// They may pass parameters through memory that only handlers of units touch. So
 // a unit holds its parameters as long as it is unsharded, whatever runs
 // meanwhile. The runtime refuses what would change parameters in that time:
 // apply, and a second unit in the same memory.
@@ -32,6 +33,30 @@ static bool isOwn(const zrt::ProgramSymbols &symbols, zrt::UnitTableOp unit,
     return use.memory == symbols.getMemory(part.unsharded) ||
            (!use.writes && use.memory == symbols.getMemory(part.parameters));
   });
+}
+
+/// The buffers through which parameters only pass on the way to callers: no
+/// table names their memory, and no call does but those of |handlers|, of
+/// units. Before such a handler they hold nothing that the proof knows.
+static llvm::DenseSet<StringAttr>
+findPassages(zrt::ProgramOp program, const zrt::ProgramSymbols &symbols,
+             const llvm::DenseMap<Attribute, zrt::UnitTableOp> &handlers) {
+  llvm::DenseSet<StringAttr> passages;
+  for (auto buffer : program.getOps<zrt::BufferOp>())
+    passages.insert(buffer.getMemory().getAttr());
+  for (Operation &op : program.getBody().front()) {
+    auto handler = dyn_cast<zrt::HandlerOp>(op);
+    if (handler && handlers.contains(FlatSymbolRefAttr::get(handler)))
+      continue;
+    op.walk([&](Operation *inner) {
+      if (isa<zrt::BufferOp>(inner))
+        return;
+      inner->getAttrDictionary().walk([&](FlatSymbolRefAttr symbol) {
+        passages.erase(symbols.getMemory(symbol));
+      });
+    });
+  }
+  return passages;
 }
 
 /// Whether |call| does something that is not in the memory that it touches.
@@ -231,6 +256,7 @@ void ProgramReader::checkUnitMemory() {
   if (unitOf.empty())
     return;
   checkOrderOfUnits(proof, program);
+  llvm::DenseSet<StringAttr> passages = findPassages(program, uses, unitOf);
   SmallVector<StringAttr> stageAxes = zrt::getStageAxes(program);
   for (const zrt::Stage &stage : zrt::enumerateStages(program))
     checkNeighbours(proof, program, uses, stage);
@@ -246,7 +272,8 @@ void ProgramReader::checkUnitMemory() {
             << ", which gathers and releases parameters and does nothing else";
       for (const zrt::MemoryUse &use : uses.getUses(call, nullptr)) {
         bool isRight =
-            unit ? isOwn(uses, unit, use) : !unsharded.contains(use.memory);
+            unit ? isOwn(uses, unit, use) || passages.contains(use.memory)
+                 : !unsharded.contains(use.memory);
         if (isRight)
           continue;
         InFlightDiagnostic diagnostic = proof.report.opError(call);

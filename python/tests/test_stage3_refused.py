@@ -76,6 +76,16 @@ from zero_opt import ZeroOptError
             "units that follow are known, so give unit_order='declared'",
         ),
         (
+            {"zero": 3, "units": [Layer], "gather_dtype": torch.int8},
+            "gather_dtype is None or one of torch.float16, torch.bfloat16, torch.float32, "
+            "got torch.int8; None gathers parameters as they are",
+        ),
+        (
+            {"zero": 2, "gather_dtype": torch.bfloat16},
+            "gather_dtype is an argument of ZeRO stage 3, and zero is 2; leave it out, or "
+            "give zero=3",
+        ),
+        (
             {"zero": 2, "reduce": "apply"},
             "reduce is an argument of ZeRO stage 3, and zero is 2; leave it out, or give "
             "zero=3",

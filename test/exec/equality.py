@@ -36,6 +36,7 @@ AXES = {
     "backwards": ["1", "2", "4", "7", "1,4,2,7,1", "one"],
     "gradient": ["bf16", "f32", "f16"],
     "reduce_dtype": ["", "bf16"],
+    "gather_dtype": ["", "bf16"],
     "dtype": ["bf16", "f32"],
     "optimizer": ["adamw", "adam", "sgd", "lion"],
     "sizes": ["1", "0,1,33,100,7,4097", "31,8193"],
@@ -126,7 +127,8 @@ class Runner:
     def step(self, row, weight):
         """The file of the step that |row| describes."""
         key = (row["dtype"], row["gradient"], row["reduce_dtype"], row["optimizer"],
-               row["sizes"], weight, row["backwards"] == "one", row["stage"] == 3)
+               row["sizes"], weight, row["backwards"] == "one", row["stage"] == 3,
+               row["gather_dtype"])
         if key not in self.cache:
             path = pathlib.Path(self.steps.name) / f"step{len(self.cache)}.mlir"
             command = [
@@ -142,7 +144,7 @@ class Runner:
             if row["stage"] == 3:
                 # Of three parameters and more, some are of no unit.
                 command += ["--units", str(min(row["sizes"].count(",") + 1, 2))]
-                command += ["--frozen", "1"]
+                command += ["--frozen", "1", "--gather-dtype", row["gather_dtype"]]
             with open(path, "w") as out:
                 subprocess.run(command, stdout=out, check=True)
             self.cache[key] = path

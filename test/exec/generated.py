@@ -100,6 +100,7 @@ def draw(rng):
         units=[],
         unit_orders=0,
         frozen=0,
+        gather_dtype="",
     )
     if step.norm == "both":
         step.nonfinite = rng.choice(["skip", "error"])
@@ -159,6 +160,9 @@ def draw(rng):
                 lowering[1] = "--offload=parameters"
             step.unit_orders = rng.choice([0, 0, 1, 2, 3])
             step.frozen = rng.choice([0, 0, 1, 3])
+            # Some frozen parameters are bf16, which has not all numbers of f16.
+            if dtype == "f32" and rng.random() < 0.5:
+                step.gather_dtype = "bf16" if step.frozen else rng.choice(["bf16", "f16"])
     return step, lowering, running, phase
 
 
@@ -186,7 +190,7 @@ def simpler(drawn):
             halved = ",".join([*sizes[:i], smaller, *sizes[i + 1 :]])
             yield change(step, sizes=halved), *drawn[1:]
     plain = {
-        "frozen": 0, "unit_orders": 0,
+        "frozen": 0, "unit_orders": 0, "gather_dtype": "",
         "ranks": step.ranks // 2 or 1, "dtype": "f32", "gradient": "f32",
         "accumulator": "f32", "reduce_dtype": "", "normalize": "mean", "optional": "", "used_twice": "", "used_any": "",
         "nonfinite": "skip", "max_norm": 0, "groups": 1, "norm": "all", "absent": "zero",

@@ -55,7 +55,7 @@ MESHES = {
 BACKWARDS = "1,3,2"
 
 
-def write_step(mesh, weight, path):
+def write_step(mesh, weight, path, gathers_bf16):
     command = [
         sys.executable, ROOT / "tools/scripts/make_step.py", "--mesh", mesh,
         "--classes", CLASSES, "--parameters", "17", "--sizes", "33,1,7,130,0",
@@ -65,6 +65,8 @@ def write_step(mesh, weight, path):
     # Of 17 parameters the last one is of no unit. Where a unit is on several pipeline
     # stages, it is one for each.
     command += ["--units", "4", "--frozen", "2"]
+    if gathers_bf16:
+        command += ["--dtype", "f32", "--gather-dtype", "bf16"]
     with open(path, "w") as out:
         subprocess.run(command, stdout=out, check=True)
 
@@ -125,10 +127,11 @@ def main():
         for number, (mesh, choices) in enumerate(meshes.items()):
             step = summed = pathlib.Path(folder) / f"step{number}.mlir"
             # Every other mesh counts tokens, in whole numbers: sums are exact, too.
-            write_step(mesh, "tokens" if number % 2 else "mean", step)
+            gathers_bf16 = number % 3 == 1
+            write_step(mesh, "tokens" if number % 2 else "mean", step, gathers_bf16)
             if number % 2 == 0:
                 summed = pathlib.Path(folder) / f"sum{number}.mlir"
-                write_step(mesh, "sum", summed)
+                write_step(mesh, "sum", summed, gathers_bf16)
             runs = [["--stage=0"]]
             for stage in (1, 2):
                 for axes in ["", *choices]:

@@ -42,7 +42,7 @@ STEPS = [
     "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --units 2 --frozen 2 "
     "--unit-orders 2",
     "--mesh edp=2,ep=2 --classes dense,expert --parameters 4 --optimizer sgd --sizes 70,32 "
-    "--units 4 --frozen 1",
+    "--units 4 --frozen 1 --dtype f32 --gather-dtype bf16",
     "--mesh pp=2,dp=2 --parameters 6 --optimizer sgd --sizes 70,32 --units 6 --frozen 1 --tied 1",
 ]
 # Buckets of one parameter and of several.

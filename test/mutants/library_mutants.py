@@ -40,6 +40,8 @@ STEPS = [
      "--stage=0 --offload=optimizer"),
     (f"sgd --ranks 2 --parameters 5 --units 2 --frozen 2 {TINY}",
      "--stage=3 --offload=parameters"),
+    (f"sgd --ranks 2 --parameters 4 --units 2 --frozen 1 --dtype f32 --gather-dtype bf16 {TINY}",
+     "--stage=3 --offload=parameters"),
     (f"sgd --mesh pp=2,dp=2 --parameters 5 --units 4 --frozen 2 {TINY}", "--stage=3"),
 ]  # fmt: skip
 

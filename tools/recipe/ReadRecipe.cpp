@@ -28,7 +28,9 @@ StringRef zero::describeRecipes() {
          "loss_divided: the caller divides the loss by the number of\n"
          "backward passes; one_backward: a step has one backward pass;\n"
          "accumulator=DTYPE (default f32);\n"
-         "reduce_dtype=DTYPE; nonfinite=skip|error|apply;\n"
+         "reduce_dtype=DTYPE: gradients travel in this type;\n"
+         "gather_dtype=DTYPE: parameters of units do, at stage 3;\n"
+         "nonfinite=skip|error|apply;\n"
          "loss_scale=torch|deepspeed|X: losses arrive multiplied by a loss\n"
          "scale with the rule of that library, or by X;\n"
          "HYPER=X: a hyperparameter, such as wd=0.1;\n"
@@ -100,6 +102,9 @@ static LogicalResult readValue(StringRef item, StringRef value, Recipe &recipe,
   if (item == "reduce_dtype")
     return choose(item, value, getStorageTypeNames(), recipe.reduceDtype,
                   message);
+  if (item == "gather_dtype")
+    return choose(item, value, getStorageTypeNames(), recipe.gatherDtype,
+                  message);
   if (item == "nonfinite")
     return choose(item, value, {"skip", "error", "apply"}, recipe.nonfinite,
                   message);
@@ -123,8 +128,9 @@ static std::string getItem(StringRef key, const json::Value &value) {
   if ((key == "loss_divided" || key == "one_backward") && value.getAsBoolean())
     return *value.getAsBoolean() ? key.str() : "";
   if (std::optional<StringRef> name = value.getAsString())
-    text = (llvm::is_contained(
-                {"accumulator", "loss_scale", "reduce_dtype", "nonfinite"}, key)
+    text = (llvm::is_contained({"accumulator", "loss_scale", "reduce_dtype",
+                                "gather_dtype", "nonfinite"},
+                               key)
                 ? *name
                 : "@" + *name)
                .str();

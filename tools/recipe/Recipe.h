@@ -87,6 +87,7 @@ struct Recipe {
   bool oneBackward = false; // else any number of backward passes
   std::string accumulator = "f32";
   std::string reduceDtype; // of addends; empty: that of the accumulator
+  std::string gatherDtype; // of parameters of units; empty: their own
   std::string nonfinite = "skip";
   HyperValues hyper; // of all groups that do not say otherwise
   /// The axis of the mesh that divides parameters and not batches; empty for

@@ -21,7 +21,8 @@ std::string Symbols::symbol(StringRef name) {
   return text;
 }
 
-std::string zero::writeUnits(const ParameterList &list, Symbols &symbols) {
+std::string zero::writeUnits(const ParameterList &list, StringRef gatherDtype,
+                             Symbols &symbols) {
   llvm::MapVector<StringRef, std::vector<StringRef>> members;
   for (const ListedParameter &parameter : list.parameters)
     if (!parameter.unit.empty())
@@ -32,7 +33,10 @@ std::string zero::writeUnits(const ParameterList &list, Symbols &symbols) {
     os << "zero.unit " << symbols.unique(unit.str(), ".unit") << " [";
     llvm::interleaveComma(names, os,
                           [&](StringRef name) { os << symbols.symbol(name); });
-    os << "]\n";
+    os << "]";
+    if (!gatherDtype.empty())
+      os << " gather_dtype " << gatherDtype;
+    os << "\n";
   }
   return text;
 }

@@ -32,8 +32,10 @@ private:
   llvm::StringSet<> taken;
 };
 
-/// The units of |list|, in the order of their first parameters.
-std::string writeUnits(const ParameterList &list, Symbols &symbols);
+/// The units of |list|, in the order of their first parameters. Each is
+/// gathered in |gatherDtype|; empty: in the types of its parameters.
+std::string writeUnits(const ParameterList &list, llvm::StringRef gatherDtype,
+                       Symbols &symbols);
 
 } // namespace zero
 

@@ -4,7 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/StorageTypes.h"
 #include "tools/recipe/Recipe.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -70,6 +74,36 @@ static LogicalResult checkStages(const ParameterList &list, int64_t numStages,
   return success();
 }
 
+/// Checks that there are units, and that their parameters can travel in the
+/// gather dtype of |recipe|.
+static LogicalResult checkGatherDtype(const Recipe &recipe,
+                                      const ParameterList &list,
+                                      std::string &message) {
+  if (recipe.gatherDtype.empty())
+    return success();
+  MLIRContext context;
+  Type travels = parseType(recipe.gatherDtype, &context);
+  bool hasUnit = false;
+  for (const ListedParameter &parameter : list.parameters) {
+    if (parameter.unit.empty())
+      continue;
+    hasUnit = true;
+    if (holdsEveryNumber(parseType(parameter.dtype, &context), travels))
+      continue;
+    message = "parameter '" + parameter.name + "' of unit '" + parameter.unit +
+              "' is of " + parameter.dtype +
+              ", which does not hold every number of gather_dtype=" +
+              recipe.gatherDtype + "; leave out gather_dtype, or the unit";
+    return failure();
+  }
+  if (hasUnit)
+    return success();
+  message = "--recipe: gather_dtype is the type in which parameters of units "
+            "travel, and no parameter is of one; write \"unit\" into the list, "
+            "or leave gather_dtype out";
+  return failure();
+}
+
 LogicalResult zero::writeListedStep(const Recipe &recipe,
                                     const ParameterList &list,
                                     const MeshAxes &mesh, StringRef name,
@@ -80,6 +114,8 @@ LogicalResult zero::writeListedStep(const Recipe &recipe,
           checkListedMesh(mesh, {recipe.tensorAxis, kPipelineAxis}, message)))
     return failure();
   code = ExitCode::failed;
+  if (failed(checkGatherDtype(recipe, list, message)))
+    return failure();
   auto axis = llvm::find_if(
       mesh, [](const auto &axis) { return axis.first == kPipelineAxis; });
   if (axis == mesh.end() || axis->second == 1)

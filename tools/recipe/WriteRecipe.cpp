@@ -240,7 +240,7 @@ void StepWriter::writeDeclarations() {
                           [&](size_t i) { os << symbol(trained[i]->name); });
     os << (group.isSkippedIfAbsent ? "] absent skip\n" : "]\n");
   }
-  os << writeUnits(list, *this) << "\n"
+  os << writeUnits(list, recipe.gatherDtype, *this) << "\n"
      << rename(getOptimizerText(recipe.optimizer), recipe.optimizer,
                optimizerSymbol)
      << "\n";

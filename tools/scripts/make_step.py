@@ -140,7 +140,8 @@ def write_step(options, out):
             lives = "x".join(map(str, [*one.shape, dtype])) + one.lives()
             out.write(f"zero.parameter {one.name} : {lives} frozen\n")
             names.append(one.name)
-        out.write(f"zero.unit @unit{unit} [{', '.join(names)}]\n")
+        travels = f" gather_dtype {options.gather_dtype}" * bool(options.gather_dtype)
+        out.write(f"zero.unit @unit{unit} [{', '.join(names)}]{travels}\n")
     orders = []
     everywhere = [stages_of(members[0], options, mesh) for members in units]
     for order in range(min(options.unit_orders, len(units))):
@@ -325,6 +326,9 @@ def main():
     parser.add_argument("--gradient", default="bf16", help="type of arriving gradients")
     parser.add_argument("--accumulator", default="f32")
     parser.add_argument("--reduce-dtype", default="", help="type of addends in a reduction")
+    parser.add_argument(
+        "--gather-dtype", default="", help="type in which parameters of units travel"
+    )
     parser.add_argument(
         "--normalize",
         choices=["mean", "raw", "sum", "tokens"],

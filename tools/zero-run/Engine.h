@@ -26,6 +26,7 @@ struct ParameterInfo {
   int64_t elements = 0; // of all ranks together
   mlir::Type storageType;
   mlir::Type arrivalType;
+  mlir::Type gatherType; // in which its unit gathers it; null: it has no unit
   bool optional = false;
   int64_t uses = 1;                // or ZERO_RT_USES_ANY
   std::vector<int64_t> shape = {}; // of what one rank holds
@@ -65,10 +66,22 @@ std::vector<ParameterInfo> readParameters(mlir::ModuleOp module, MeshOp mesh,
 /// The frozen parameters that ranks of the |scheduled| module shard.
 std::vector<ParameterInfo> readFrozen(mlir::ModuleOp scheduled);
 
+/// Replaces what |rank| |read| of |info| in its unsharded unit by its part of
+/// |whole|, the slices of all ranks. Returns what was not rounded once to the
+/// type in which the unit travels; empty: nothing.
+std::string checkTravel(const ParameterInfo &info, int64_t rank,
+                        std::vector<Number> &read,
+                        llvm::ArrayRef<Number> whole);
+
 /// The values that zero-run gives a frozen parameter. Each type has these
 /// numbers, and they differ from one element to the next and between
 /// parameters.
 std::vector<double> getFrozenValues(const ParameterInfo &frozen);
+
+/// What |rank| |read| of |frozen| that is not its part of these values; empty:
+/// nothing.
+std::string checkFrozen(const ParameterInfo &frozen, int64_t rank,
+                        llvm::ArrayRef<Number> read);
 
 /// A scalar argument of a step.
 struct InputInfo {

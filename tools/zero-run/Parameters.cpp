@@ -7,9 +7,13 @@
 #include "dialect/interpret/Ranks.h"
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/zero-run/Engine.h"
+#include "tools/zero-run/Floats.h"
 
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/xxhash.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace zero;
@@ -24,6 +28,10 @@ std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh,
                    backward.getGradients().getTypes()))
       arrivalTypes[source.getValue()] = cast<ValueType>(type);
   });
+  llvm::DenseMap<Attribute, UnitOp> unitOf;
+  for (auto unit : module.getOps<UnitOp>())
+    for (Attribute member : unit.getMembers())
+      unitOf[member] = unit;
   std::vector<ParameterInfo> parameters;
   for (auto op : module.getOps<ParameterOp>()) {
     if (op.getFrozen() != areFrozen)
@@ -32,6 +40,8 @@ std::vector<ParameterInfo> zero::readParameters(ModuleOp module, MeshOp mesh,
     info.name = op.getSymName().str();
     info.elements = op.getNumElements();
     info.storageType = op.getDtype();
+    if (UnitOp unit = unitOf.lookup(FlatSymbolRefAttr::get(op)))
+      info.gatherType = unit.getTypeToGather(info.storageType);
     ValueType arrival = arrivalTypes.lookup(info.name);
     if (!arrival)
       arrival = op.getValueType();
@@ -75,11 +85,44 @@ std::vector<ParameterInfo> zero::readFrozen(ModuleOp scheduled) {
   return frozen;
 }
 
+std::string zero::checkTravel(const ParameterInfo &info, int64_t rank,
+                              std::vector<Number> &read,
+                              ArrayRef<Number> whole) {
+  std::string wrong;
+  for (auto [i, number] : llvm::enumerate(read)) {
+    double exact = whole[info.held.empty() ? i : info.held[rank][i]].value;
+    Bytes bytes = pack(exact, info.gatherType);
+    double expected = unpack(bytes.data(), 1, info.gatherType)[0].value;
+    if (wrong.empty() && number.value != expected &&
+        !(std::isnan(number.value) && std::isnan(expected)))
+      llvm::raw_string_ostream(wrong)
+          << "@" << info.name << "[" << i << "] is read as "
+          << llvm::format("%.9g", number.value) << " on rank " << rank
+          << ", expected " << llvm::format("%.9g", exact) << " rounded to "
+          << info.gatherType << ", " << llvm::format("%.9g", expected);
+    number = {exact};
+  }
+  return wrong;
+}
+
 std::vector<double> zero::getFrozenValues(const ParameterInfo &info) {
   std::vector<double> values(info.elements);
   for (auto [i, value] : llvm::enumerate(values))
     value = 1 + (i + llvm::xxh3_64bits(info.name)) % 127;
   return values;
+}
+
+std::string zero::checkFrozen(const ParameterInfo &frozen, int64_t rank,
+                              ArrayRef<Number> read) {
+  std::string wrong;
+  std::vector<double> expected = frozen.take(getFrozenValues(frozen), rank);
+  for (auto [i, number] : llvm::enumerate(read))
+    if (wrong.empty() && number.value != expected[i])
+      llvm::raw_string_ostream(wrong)
+          << "frozen @" << frozen.name << "[" << i << "] on rank " << rank
+          << " is " << llvm::format("%.9g", number.value) << ", expected "
+          << llvm::format("%.9g", expected[i]);
+  return wrong;
 }
 
 std::vector<InputInfo> zero::readInputs(StepOp step, MeshOp mesh) {

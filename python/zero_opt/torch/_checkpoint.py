@@ -14,7 +14,7 @@ from zero_opt.torch import _pieces
 from zero_opt.torch._aliases import Placed
 from zero_opt.torch._description import UNKNOWN, Recipe
 from zero_opt.torch._ranks import Ranks
-from zero_opt.torch._state import State
+from zero_opt.torch._state import PARAMETER, State
 
 # These choose an implementation of torch and change no result.
 _IGNORED = ("capturable", "differentiable", "foreach", "fused")
@@ -144,6 +144,12 @@ def _assemble(pieces: list[Any], trained: Placed) -> torch.Tensor:
     whole = _pieces.find(parts, 0, elements) if elements else parts[0]
     assert whole is not None, "the ranks have all elements"
     return whole.reshape(trained.view.shape).clone()
+
+
+def consolidate_parameter(state: State, entry: Placed, ranks: Ranks) -> torch.Tensor | None:
+    """The parameter of a unit on rank 0; None on the others."""
+    parts = ranks.gather_to_first(state.read(entry)[PARAMETER])
+    return None if parts is None else _assemble(parts, entry)
 
 
 def consolidate(

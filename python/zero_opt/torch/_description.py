@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -97,6 +97,33 @@ def _check_choice(
         )
 
 
+def _check_gather_dtype(gather_dtype: torch.dtype | None, zero: int) -> None:
+    if gather_dtype is None:
+        return
+    if gather_dtype not in DTYPES:
+        known = ", ".join(map(str, DTYPES))
+        raise ZeroOptError(
+            f"gather_dtype is None or one of {known}, got {gather_dtype!r}; None gathers "
+            "parameters as they are"
+        )
+    if zero != 3:
+        raise ZeroOptError(
+            f"gather_dtype is an argument of ZeRO stage 3, and zero is {zero}; leave it "
+            "out, or give zero=3"
+        )
+
+
+def check_frozen_travel(frozen: Iterable[Named], gather_dtype: torch.dtype | None) -> None:
+    """No rank has the values of a frozen parameter that only travels rounded."""
+    for name, parameter in frozen:
+        if gather_dtype is not None and gather_dtype.itemsize < parameter.dtype.itemsize:
+            raise ZeroOptError(
+                f"gather_dtype is {gather_dtype}, and frozen parameter '{name}' of a unit "
+                f"has dtype {parameter.dtype}: consolidate_model() could not give its "
+                f"values back; convert it to {gather_dtype}, or leave out gather_dtype"
+            )
+
+
 def check_arguments(
     optimizer: str,
     groups: list[ListedGroup],
@@ -108,6 +135,7 @@ def check_arguments(
     unit_order: str,
     prefetch_units: int,
     reduce: str,
+    gather_dtype: torch.dtype | None,
 ) -> None:
     _check_choice(
         "unit_order",
@@ -127,6 +155,7 @@ def check_arguments(
             "in a declared order the units that follow are known, so give "
             "unit_order='declared'"
         )
+    _check_gather_dtype(gather_dtype, zero)
     _check_choice(
         "reduce",
         reduce,
@@ -247,6 +276,7 @@ def describe_step(
     unit_order: str,
     prefetch_units: int,
     reduce: str,
+    gather_dtype: torch.dtype | None,
     target: str | None,
 ) -> compiler.StepDescription:
     # torch sums the gradients of backward passes, and so does this step: whether the loss
@@ -260,6 +290,8 @@ def describe_step(
         rule = "torch" if loss_scale == "dynamic" else repr(float(loss_scale))
         text += f",loss_scale={rule}"
     unit_names = {key: unit.name for unit in units for key in unit.parameters}
+    if gather_dtype is not None and unit_names:
+        text += f",gather_dtype={DTYPES[gather_dtype]}"
     return compiler.StepDescription(
         parameters=tuple(
             compiler.Parameter(

@@ -24,6 +24,7 @@ from zero_opt.torch._description import (
     LossScale,
     Offload,
     check_arguments,
+    check_frozen_travel,
     check_hyperparameters,
     check_unknown,
     describe_step,
@@ -74,6 +75,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         unit_order: str = "calls",
         prefetch_units: int = 1,
         reduce: str = "backward",
+        gather_dtype: torch.dtype | None = None,
         process_group: Any = None,
         timeout: float = 1800.0,
         model: nn.Module | None = None,
@@ -101,6 +103,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             unit_order,
             prefetch_units,
             reduce,
+            gather_dtype,
         )
         check_units(units, zero, model, whole_below)
         values = Values(weights, device, groups, model)
@@ -119,6 +122,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         # Whether a GPU may still work on the last step.
         self._is_pending = False
         self._ranks = ranks = _ranks.find_ranks(process_group)
+        # Nothing travels where a rank is alone.
+        self._gather_dtype = gather_dtype if ranks.size > 1 else None
         values.check(ranks)
         self._frozen = [
             named for g in groups for named in g.params if not named[1].requires_grad
@@ -140,6 +145,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 frozen = []  # a rank that is alone keeps them whole
             for name, parameter in frozen:
                 check_free(name, parameter)
+            check_frozen_travel(frozen, self._gather_dtype)
             named = list_with_frozen(named, frozen, found)
             known = {id(parameter) for _, parameter in self._frozen}
             self._frozen += [named for named in frozen if id(named[1]) not in known]
@@ -157,6 +163,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             unit_order,
             prefetch_units,
             reduce,
+            self._gather_dtype,
             self._device.target,
         )
         library = _ranks.compile_together(description, ranks)

@@ -354,8 +354,14 @@ class Sharding:
         finally:
             self._is_collecting = False
 
-    def collect(self, model: nn.Module, keeps: bool) -> dict[str, torch.Tensor]:
-        """The whole state_dict() of |model| on ranks where |keeps|. All ranks gather."""
+    def collect(
+        self,
+        model: nn.Module,
+        keeps: bool,
+        read_exact: Callable[[Placed], torch.Tensor | None],
+    ) -> dict[str, torch.Tensor]:
+        """The whole state_dict() of |model| on ranks where |keeps|. All ranks gather.
+        |read_exact| has the values of a parameter that travels rounded, or None."""
         state = self.list_state(model) if keeps else {}
         sharded = {id(e.parameter) for unit in self.units for e in unit.entries}
         # By id, so that tied parameters stay tied.
@@ -367,9 +373,12 @@ class Sharding:
         for unit in self.units:
             self._unshard(unit)
             try:
-                for entry in unit.entries if keeps else ():
-                    whole = entry.parameter.detach().to("cpu", copy=True)
-                    copies[id(entry.parameter)] = whole
+                for entry in unit.entries:
+                    whole = read_exact(entry)
+                    if whole is None and keeps:
+                        whole = entry.parameter.detach().to("cpu", copy=True)
+                    if whole is not None:
+                        copies[id(entry.parameter)] = whole
             finally:
                 self._reshard(unit)
         for name, value in state.items():

@@ -11,7 +11,7 @@ from torch import nn
 
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _checkpoint
-from zero_opt.torch._aliases import Aliases
+from zero_opt.torch._aliases import Aliases, Placed
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._ranks import Ranks
 from zero_opt.torch._sharding import Sharding
@@ -22,6 +22,7 @@ from zero_opt.torch._state import State
 class StateDicts(torch.optim.Optimizer):
     recipe: Recipe
     _aliases: Aliases
+    _gather_dtype: torch.dtype | None
     _model: weakref.ref[nn.Module] | None
     _ranks: Ranks
     _sharding: Sharding
@@ -69,7 +70,14 @@ class StateDicts(torch.optim.Optimizer):
         of the CPU, on rank 0; an empty dict on the others. All ranks make this call. The
         units are gathered one after the other."""
         model = self._find_model("consolidate_model", "state_dict")
-        return self._sharding.collect(model, self._ranks.rank == 0)
+        return self._sharding.collect(model, self._ranks.rank == 0, self._read_exact)
+
+    def _read_exact(self, entry: Placed) -> torch.Tensor | None:
+        """On rank 0, the values of a parameter of a unit that travels rounded."""
+        dtype = self._gather_dtype
+        if entry.is_frozen or dtype is None or dtype.itemsize >= entry.view.dtype.itemsize:
+            return None
+        return _checkpoint.consolidate_parameter(self._state, entry, self._ranks)
 
     def _find_model(self, call: str, otherwise: str) -> nn.Module:
         self._prepare_state(call)

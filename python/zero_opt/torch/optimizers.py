@@ -22,6 +22,9 @@ unit_order: of stage 3. "declared" says that the model uses its units in the ord
     names the unit that was expected. By default the next unit is guessed.
 prefetch_units: of a declared order, how many units are gathered ahead of the one that is
     used. There is memory for one unit more.
+gather_dtype: of stage 3. The type in which parameters of units travel, such as
+    torch.bfloat16 for half the bytes of float32. The model then reads rounded values. The
+    values that the step updates, and that are saved, are not rounded.
 reduce: of stage 3. "apply" sums gradients over the ranks once a step, and not in each
     backward pass, as with no_sync of FSDP. Each rank then keeps whole gradients.
 weights: of a model on the meta device, the values of its parameters: a safetensors file,

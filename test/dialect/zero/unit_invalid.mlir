@@ -59,3 +59,26 @@ zero.parameter @b : 8xbf16, on = [pp : 1]
 zero.mesh @m <["pp" = 2]>
 // expected-error@+1 {{member @b is on other pipeline stages than member @a; put them into units of their own}}
 zero.unit @u [@a, @b]
+
+// -----
+
+// unit_c3
+zero.parameter @a : 8xf32
+// expected-note@+1 {{@b is here}}
+zero.parameter @b : 8xf16
+// expected-error@+1 {{member @b is of 'f16', which does not hold every number of gather dtype 'bf16'; leave out gather_dtype, or the parameter}}
+zero.unit @u [@a, @b] gather_dtype bf16
+
+// -----
+
+// unit_c3
+zero.parameter @a : 8xbf16
+// expected-error@+1 {{gather_dtype must be f16, bf16, f32 or f64, got 'f8E4M3FN', whose numbers need a scale for each parameter}}
+zero.unit @u [@a] gather_dtype f8E4M3FN
+
+// -----
+
+// unit_c3
+zero.parameter @a : 8xbf16
+// expected-error@+1 {{gather_dtype must be f16, bf16, f32 or f64, got 'i8'}}
+zero.unit @u [@a] gather_dtype i8

@@ -10,6 +10,7 @@ caller keeps what is of no unit.
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,12 +46,19 @@ class Model:
 FULL, LORA = Model(BLOCKS, UNIT, 0, REST), Model(BLOCKS, ADAPTERS, UNIT, 0)
 
 
-def plan_of(binaries, ranks, model, offload="none", reduce="backward", ahead=None):
+def narrow(step):
+    """|step| with parameters and gradients in f32, of which units travel in bf16."""
+    return re.sub(r"(zero\.unit [^]]*\])", r"\1 gather_dtype bf16", step.replace("bf16", "f32"))
+
+
+def plan_of(binaries, ranks, model, offload="none", reduce="backward", ahead=None, change=None):
     options = ["--units"] + ["--lora=8"] * (model is LORA)
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "step.mlir"
         with open(file, "w") as out:
             subprocess.run([sys.executable, ROOT / "examples/gpt2.py", *options], stdout=out, check=True)
+        if change:
+            file.write_text(change(file.read_text()))
         command = [pathlib.Path(binaries) / "zero-compile", file, f"--mesh=dp={ranks}", "--stage=3", f"--offload={offload}",
                    f"--reduce={reduce}", "-o", folder]
         if ahead is not None:
@@ -115,6 +123,30 @@ def compare_offload(plan, ranks, model):
     return wrong
 
 
+def compare_narrow(plan, ranks, offload):
+    """The same for parameters in f32 that travel in bf16. What travels has memory of its own:
+    that of the largest unit, and on the host that of all slices."""
+    planned = plan["bytes_per_rank"]["several_backwards"]
+    gathered = plan["traffic_per_rank"]["unshard_all"]
+    units, is_offloaded = BLOCKS * UNIT, offload != "none"
+    on_device = F32 * (2 * UNIT + REST) + BF16 * UNIT
+    on_host = (F32 + BF16) * units / ranks
+    rows = {
+        "on the device": (planned["device"]["parameter"],
+                          on_device + (0 if is_offloaded else F32 * units / ranks)),
+        "on the host": (planned["host"]["parameter"], on_host if is_offloaded else 0),
+        "copied": (gathered["bytes_copied_between_spaces"],
+                   BF16 * units / ranks if is_offloaded else 0),
+        "sent": (gathered["bytes_sent"], BF16 * units * (ranks - 1) / ranks),
+    }
+    wrong = 0
+    for what, (bytes_, expected) in rows.items():
+        isRight = expected <= bytes_ + 1 and bytes_ <= expected * (1 + MOST_PADS)
+        wrong += not isRight
+        print(f"narrow {offload} {what:14} {bytes_:12}{'' if isRight else f'  WRONG: expected {math.ceil(expected)}'}")
+    return wrong
+
+
 def compare_deferred(plan, ranks, model):
     """The same for gradients that are reduced once a step: whole sums in f32."""
     planned = plan["bytes_per_rank"]["several_backwards"]["device"]
@@ -144,6 +176,8 @@ def main():
         print(f"{ahead} units ahead:")
         wrong += compare(plan_of(binaries, ranks, FULL, ahead=ahead), ranks, FULL, ahead)
     wrong += compare_deferred(plan_of(binaries, ranks, FULL, reduce="apply"), ranks, FULL)
+    for offload in ("none", "parameters"):
+        wrong += compare_narrow(plan_of(binaries, ranks, FULL, offload, change=narrow), ranks, offload)
     sys.exit(1 if wrong else 0)
 
 

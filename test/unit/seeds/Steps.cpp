@@ -111,7 +111,8 @@ static bool addUnits(ModuleOp module) {
     builder.create<UnitOp>(
         module.getLoc(), ("unit." + llvm::Twine(i)).str(),
         builder.getArrayAttr(ArrayRef(members).slice(i).take_front(
-            std::min<size_t>(2, members.size() - i))));
+            std::min<size_t>(2, members.size() - i))),
+        /*gather_dtype=*/TypeAttr());
   return !members.empty();
 }
 
