@@ -126,6 +126,8 @@ SEEDS = [
      "--stage=3 --offload=parameters --until=lowered"),
     (f"sgd --mesh pp=2,dp=2 --parameters 4 --units 4 --frozen 1 {SIZES}",
      "--stage=3 --until=lowered"),
+    (f"sgd --ranks 2 --parameters 3 --units 3 --frozen 1 --dtype f32 --gather-dtype bf16 {SIZES}",
+     "--stage=3 --offload=parameters --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
@@ -156,6 +158,8 @@ SCHEDULED = [
     (f"sgd --ranks 2 --parameters 3 --used-any 1 --used-twice 0 {TINY}", "--stage=2"),
     (f"adam --ranks 2 --parameters 3 --one-backward {TINY}", "--stage=1"),
     (f"sgd --mesh pp=2,dp=2 --parameters 4 --units 4 --frozen 1 {TINY}", "--stage=3"),
+    (f"sgd --ranks 2 --parameters 2 --units 2 --dtype f32 --gather-dtype bf16 {TINY}",
+     "--stage=3"),
 ]  # fmt: skip
 
 
