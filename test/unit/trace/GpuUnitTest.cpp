@@ -8,10 +8,14 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <set>
+
 using namespace zero;
 using namespace zero::test;
 
 namespace {
+
+constexpr const char *kReduces = "the gradients of fc2 are reduced";
 
 /// Units fc1 and fc2, which the caller uses on a stream of its own.
 class GpuUnits : public GpuOverlap {
@@ -62,6 +66,7 @@ protected:
     rank->check(rank->calls().gradient(rank->step, rank->find("fc2.weight"),
                                        &weight, stream, nullptr));
     fake::holdStream(collective);
+    fake::mark(kReduces);
     rank->check(zero_rt_step_reshard(rank->step, fc2, stream));
     unshard(fc1);
     return hasPassed(stream);
@@ -101,14 +106,25 @@ TEST_F(GpuUnits, TheNextUnitIsGatheredWhileTheCallerUsesOne) {
   EXPECT_TRUE(hasPassed(stream));
 }
 
-// Its slice comes from the host in the same queue.
+/// The stream on which a copy of the calls since the last look was queued.
+static int64_t findCopy() {
+  for (const fake::Call &call : fake::takeCalls())
+    if (call.function == "cuMemcpyAsync")
+      return call.stream;
+  return -1;
+}
+
+// Its slice comes from the host on a stream that has nothing else to do.
 TEST_F(GpuOffloadedUnits, TheNextUnitIsCopiedWhileTheCallerUsesOne) {
+  fake::takeCalls();
   unshard(fc1);
+  int64_t toDevice = findCopy();
+  EXPECT_NE(toDevice, collective);
   EXPECT_TRUE(hasPassed(stream));
-  fake::holdStream(collective);
+  fake::holdStream(toDevice);
   fake::takeCalls();
   rank->check(zero_rt_step_prefetch(rank->step, fc2));
-  EXPECT_TRUE(isQueued()); // one rank: it copies, and has nothing to gather
+  EXPECT_EQ(findCopy(), toDevice);
   EXPECT_TRUE(hasPassed(stream));
   rank->check(zero_rt_step_reshard(rank->step, fc1, stream));
   EXPECT_TRUE(hasPassed(stream));
@@ -118,6 +134,31 @@ TEST_F(GpuOffloadedUnits, TheNextUnitIsCopiedWhileTheCallerUsesOne) {
   EXPECT_TRUE(hasPassed(stream));
   rank->check(zero_rt_step_reshard(rank->step, fc2, stream));
   EXPECT_TRUE(fake::takeErrors().empty());
+}
+
+// Its gather waits for the reduction.
+TEST_F(GpuOffloadedUnits, ASliceIsCopiedWhileGradientsAreReduced) {
+  fake::takeCalls();
+  unshard(fc1);
+  int64_t toDevice = findCopy();
+  rank->check(zero_rt_step_reshard(rank->step, fc1, stream));
+  fake::takeCalls();
+  EXPECT_FALSE(useNextWhileReducing(/*ahead=*/false));
+  std::vector<fake::Call> calls = fake::takeCalls();
+  auto reduces = llvm::find_if(
+      calls, [](const fake::Call &call) { return call.function == kReduces; });
+  ASSERT_NE(reduces, calls.end());
+  std::set<const void *> behind; // events behind the reduction
+  bool isCopied = false;
+  for (const fake::Call &call : llvm::make_range(reduces, calls.end())) {
+    if (call.function == "cuEventRecord" && call.stream == collective)
+      behind.insert(call.event);
+    if (call.function == "cuStreamWaitEvent" && call.stream == toDevice)
+      EXPECT_EQ(behind.count(call.event), 0u);
+    isCopied |= call.function == "cuMemcpyAsync" && call.stream == toDevice;
+  }
+  EXPECT_TRUE(isCopied);
+  EXPECT_FALSE(behind.empty());
 }
 
 // The caller makes no call of prefetch.
