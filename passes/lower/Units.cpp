@@ -23,13 +23,7 @@ static FlatSymbolRefAttr declareWhole(ProgramBuilder &program,
   for (StringAttr axis : kept.getAxesOfDim(kept.getShape().size() - 1))
     whole = whole.withPlacement({axis});
   // Where ranks are at different units, the message has this name.
-  return program.buffer(name, whole, Role::parameter);
-}
-
-/// The same, for a caller to read while the unit is unsharded.
-static FlatSymbolRefAttr declareForCaller(ProgramBuilder &program,
-                                          const Twine &name, ValueType kept) {
-  FlatSymbolRefAttr symbol = declareWhole(program, name, kept);
+  FlatSymbolRefAttr symbol = program.buffer(name, whole, Role::parameter);
   program.getBuffer(symbol).setOnDemand(true);
   return symbol;
 }
@@ -37,8 +31,7 @@ static FlatSymbolRefAttr declareForCaller(ProgramBuilder &program,
 FlatSymbolRefAttr zero::declareUnsharded(ProgramBuilder &program,
                                          const BucketBuffers &bucket) {
   BucketOp op = bucket.op;
-  return declareForCaller(program, *op.getUnit() + ".unsharded",
-                          bucket.keptType);
+  return declareWhole(program, *op.getUnit() + ".unsharded", bucket.keptType);
 }
 
 namespace {
@@ -106,7 +99,7 @@ static Part declareFrozen(ProgramBuilder &program, FrozenBucketOp bucket) {
   FlatSymbolRefAttr parameters = program.buffer(
       bucket.getSymName() + ".parameters", kept, Role::parameter);
   FlatSymbolRefAttr unsharded =
-      declareForCaller(program, bucket.getUnit() + ".frozen", kept);
+      declareWhole(program, bucket.getUnit() + ".frozen", kept);
   OpBuilder &builder = program.getBuilder();
   builder.create<zrt::FrozenTableOp>(
       bucket.getLoc(), FlatSymbolRefAttr::get(bucket), parameters, unsharded);
@@ -309,6 +302,9 @@ static void gather(HandlerBuilder &calls, const Part &part) {
         own, /*sum=*/FlatSymbolRefAttr(), /*sum_index=*/IntegerAttr(),
         /*first_stage=*/UnitAttr());
   };
+  // Another unit may have traveled before. Its release is in front of this
+  // allocation, in the queue of the collectives.
+  calls.call<zrt::AllocateOp>(part.gathered);
   // A kernel has its operands in one space, and fewer bytes leave the host.
   convert(part.narrow, part.parameters, part.sent ? part.sent : part.gathered,
           part.axes);
@@ -316,6 +312,7 @@ static void gather(HandlerBuilder &calls, const Part &part) {
     calls.call<zrt::CopyOp>(part.sent, part.gathered);
   calls.call<zrt::AllGatherOp>(part.gathered, part.axes);
   convert(part.widen, part.gathered, part.unsharded, /*own=*/ArrayAttr());
+  calls.call<zrt::ReleaseOp>(part.gathered);
 }
 
 static FlatSymbolRefAttr

@@ -21,6 +21,8 @@
 #include "dialect/zrt/MemoryUses.h"
 #include "dialect/zrt/Stages.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -57,6 +59,45 @@ findPassages(zrt::ProgramOp program, const zrt::ProgramSymbols &symbols,
     });
   }
   return passages;
+}
+
+/// Whether |kernel| only converts its first operand, once, and writes that to
+/// the other one. Arithmetic may make nan of inf, and two conversions may round
+/// twice: neither is in the number that the proof compares.
+static bool onlyConverts(zrt::KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  Operation *yield = body.getTerminator();
+  if (kernel.getNumArrays() != 2 || kernel.getPredicated() ||
+      kernel.getArrayAccess(0) != zrt::Access::read ||
+      kernel.getArrayAccess(1) != zrt::Access::write ||
+      yield->getNumOperands() != 1 || body.getNumArguments() != 1)
+    return false;
+  Value from = body.getArgument(0), value = yield->getOperand(0);
+  Operation *op = value.getDefiningOp();
+  return value == from ||
+         (isa_and_present<arith::ExtFOp, arith::TruncFOp>(op) &&
+          op->getOperand(0) == from && !op->hasAttr("roundingmode"));
+}
+
+/// Checks that |call|, if it runs a kernel in a handler of |unit|, converts
+/// parameters from or to the type in which they travel.
+static void checkConverts(Proof &proof, const zrt::ProgramSymbols &symbols,
+                          zrt::UnitTableOp unit, zrt::RuntimeCall call) {
+  auto launch = dyn_cast<zrt::LaunchOp>(*call);
+  if (!launch)
+    return;
+  auto kernel = symbols.lookup<zrt::KernelOp>(launch.getKernelAttr());
+  auto op = unit->getParentOfType<ModuleOp>().lookupSymbol<UnitOp>(
+      unit.getUnitAttr());
+  if (onlyConverts(kernel) && op && op.getGatherDtype() &&
+      llvm::is_contained({kernel.getArrayType(0), kernel.getArrayType(1)},
+                         *op.getGatherDtype()))
+    return;
+  proof.report.opError(call)
+      << "runs " << launch.getKernelAttr() << " in a handler of unit "
+      << unit.getUnitAttr()
+      << ", which only converts parameters, once, to the type in which they "
+         "travel or from it";
 }
 
 /// Whether |call| does something that is not in the memory that it touches.
@@ -266,6 +307,8 @@ void ProgramReader::checkUnitMemory() {
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
       if (unit)
         checkMeets(proof, stageAxes, unit, call);
+      if (unit)
+        checkConverts(proof, uses, unit, call);
       if (unit && dependsOnMore(call))
         proof.report.opError(call)
             << "is in a handler of unit " << unit.getUnitAttr()
@@ -301,8 +344,19 @@ void ProgramReader::checkUnits(const Node &node) {
     Memory memory = node.memory;
     calls->begin();
     runHandler(unit.getUnshardAttr(), memory);
-    for (const zrt::UnitPart &part : tables.getPartsOf(unit))
+    llvm::DenseSet<StringAttr> unsharded;
+    for (const zrt::UnitPart &part : tables.getPartsOf(unit)) {
       idle->checkUnsharded(unit, part, memory);
+      unsharded.insert(part.unsharded.getAttr());
+    }
+    for (auto &[name, contents] : memory.buffers)
+      if (!unsharded.contains(name) &&
+          contents.allocated !=
+              node.memory.buffers.find(name)->second.allocated)
+        proof.report.error(unit)
+            << "@" << name.getValue()
+            << " is allocated while the unit is unsharded, and others may "
+               "travel through its memory then";
     runHandler(unit.getReshardAttr(), memory);
     // Callers unshard units in any order, so each leaves what it has found.
     for (auto &[name, contents] : memory.buffers)

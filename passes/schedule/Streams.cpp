@@ -53,6 +53,13 @@ static Stream chooseStream(Operation *call, const zrt::ProgramSymbols &symbols,
         symbols.isUnsharded(cast<FlatSymbolRefAttr>(*buffer)))
       return copiedFromHost.contains(*buffer) ? Stream::to_device
                                               : Stream::collective;
+  // So does memory through which they pass.
+  if (isa<zrt::AllocateOp, zrt::ReleaseOp>(call) &&
+      symbols
+          .lookup<zrt::BufferOp>(
+              cast<FlatSymbolRefAttr>(*call->getInherentAttr("buffer")))
+          .getShares())
+    return Stream::collective;
   if (auto copy = dyn_cast<zrt::CopyOp>(call)) {
     zrt::Space target = spaceOf(copy.getTargetAttr());
     if (spaceOf(copy.getSourceAttr()) == target)

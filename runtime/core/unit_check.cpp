@@ -78,7 +78,7 @@ static const char *findFaultInOrder(const zero_rt_library &library,
       return "does not list each unit once";
     listed[size_t(order[i])] = true;
   }
-  if (!inRange(library.unit_prefetches[number], INT64_MAX))
+  if (library.unit_prefetches[number] < 0)
     return "bad number of units ahead";
   for (int64_t other = 0; other < number; ++other)
     if (library.unit_orders[other * library.num_units] == order[0])

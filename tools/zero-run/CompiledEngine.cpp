@@ -85,6 +85,7 @@ private:
   std::vector<Rank> ranks;
   std::vector<ParameterInfo> parameters;
   std::vector<ParameterInfo> frozen; // of units that are sharded
+  llvm::StringSet<> traveling;       // trained parameters of such units
   Arrivals arrivals = Arrivals::backward;
   bool isOnGpu = false;
 };
@@ -205,6 +206,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
            check(rank, zero_rt_step_create(rank.runtime, library, nullptr,
                                            &rank.step));
   });
+  traveling = findTraveling(scheduled);
   for (ParameterInfo &info : readFrozen(scheduled))
     frozen.push_back(std::move(info));
   for (auto [r, rank] : llvm::enumerate(ranks))
@@ -484,8 +486,7 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
              zero_rt_copy(rank.runtime, bytes.data(), view.data, bytes.size())))
     return failure();
   auto read = unpack(bytes.data(), view.elements, parameter.storageType);
-  // Each type has the numbers of frozen parameters, and they have no state.
-  if (id >= int32_t(parameters.size()) || rank.units.of(id) < 0 ||
+  if (!traveling.contains(parameter.name) ||
       parameter.gatherType == parameter.storageType)
     return read;
   // The caller reads rounded numbers; slices are compared with the reference.

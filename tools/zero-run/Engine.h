@@ -12,6 +12,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "zero_rt/abi.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <algorithm>
 #include <functional>
@@ -26,7 +27,7 @@ struct ParameterInfo {
   int64_t elements = 0; // of all ranks together
   mlir::Type storageType;
   mlir::Type arrivalType;
-  mlir::Type gatherType; // in which its unit gathers it; null: it has no unit
+  mlir::Type gatherType; // in which its unit gathers it, if ranks shard it
   bool optional = false;
   int64_t uses = 1;                // or ZERO_RT_USES_ANY
   std::vector<int64_t> shape = {}; // of what one rank holds
@@ -65,6 +66,10 @@ std::vector<ParameterInfo> readParameters(mlir::ModuleOp module, MeshOp mesh,
 
 /// The frozen parameters that ranks of the |scheduled| module shard.
 std::vector<ParameterInfo> readFrozen(mlir::ModuleOp scheduled);
+
+/// The names of the trained parameters that ranks of the |scheduled| module
+/// shard and gather. Not all of a unit are: an axis may divide them already.
+llvm::StringSet<> findTraveling(mlir::ModuleOp scheduled);
 
 /// Replaces what |rank| |read| of |info| in its unsharded unit by its part of
 /// |whole|, the slices of all ranks. Returns what was not rounded once to the

@@ -6,10 +6,10 @@
 
 #include "dialect/interpret/Ranks.h"
 #include "dialect/zero/ZeroDialect.h"
+#include "dialect/zrt/ZrtDialect.h"
 #include "tools/zero-run/Engine.h"
 #include "tools/zero-run/Floats.h"
 
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/xxhash.h"
 
@@ -83,6 +83,18 @@ std::vector<ParameterInfo> zero::readFrozen(ModuleOp scheduled) {
     return !sharded.contains(info.name);
   });
   return frozen;
+}
+
+llvm::StringSet<> zero::findTraveling(ModuleOp scheduled) {
+  llvm::StringSet<> names;
+  scheduled.walk([&](zrt::BucketTableOp table) {
+    if (!table.getUnshardedAttr())
+      return;
+    auto bucket = scheduled.lookupSymbol<BucketOp>(table.getBucketAttr());
+    for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>())
+      names.insert(member.getValue());
+  });
+  return names;
 }
 
 std::string zero::checkTravel(const ParameterInfo &info, int64_t rank,
