@@ -83,10 +83,14 @@ static bool onlyConverts(zrt::KernelOp kernel) {
 /// parameters from or to the type in which they travel.
 static void checkConverts(Proof &proof, const zrt::ProgramSymbols &symbols,
                           zrt::UnitTableOp unit, zrt::RuntimeCall call) {
-  auto launch = dyn_cast<zrt::LaunchOp>(*call);
-  if (!launch)
+  zrt::CallDescription description(call);
+  auto *it = llvm::find_if(
+      description.getArguments(), [](const zrt::CallArgument &argument) {
+        return argument.kind == zrt::CallArgument::Kind::kernel;
+      });
+  if (it == description.getArguments().end())
     return;
-  auto kernel = symbols.lookup<zrt::KernelOp>(launch.getKernelAttr());
+  auto kernel = symbols.lookup<zrt::KernelOp>(it->symbol);
   auto op = unit->getParentOfType<ModuleOp>().lookupSymbol<UnitOp>(
       unit.getUnitAttr());
   if (onlyConverts(kernel) && op && op.getGatherDtype() &&
@@ -94,8 +98,7 @@ static void checkConverts(Proof &proof, const zrt::ProgramSymbols &symbols,
                          *op.getGatherDtype()))
     return;
   proof.report.opError(call)
-      << "runs " << launch.getKernelAttr() << " in a handler of unit "
-      << unit.getUnitAttr()
+      << "runs " << it->symbol << " in a handler of unit " << unit.getUnitAttr()
       << ", which only converts parameters, once, to the type in which they "
          "travel or from it";
 }
