@@ -486,7 +486,7 @@ CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
              zero_rt_copy(rank.runtime, bytes.data(), view.data, bytes.size())))
     return failure();
   auto read = unpack(bytes.data(), view.elements, parameter.storageType);
-  if (!traveling.contains(parameter.name) ||
+  if (!traveling.contains(parameter.name) || !parameter.gatherType ||
       parameter.gatherType == parameter.storageType)
     return read;
   // The caller reads rounded numbers; slices are compared with the reference.

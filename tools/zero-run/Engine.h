@@ -27,7 +27,7 @@ struct ParameterInfo {
   int64_t elements = 0; // of all ranks together
   mlir::Type storageType;
   mlir::Type arrivalType;
-  mlir::Type gatherType; // in which its unit gathers it, if ranks shard it
+  mlir::Type gatherType; // in which its unit gathers it; null: as it is
   bool optional = false;
   int64_t uses = 1;                // or ZERO_RT_USES_ANY
   std::vector<int64_t> shape = {}; // of what one rank holds

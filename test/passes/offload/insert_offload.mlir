@@ -50,8 +50,10 @@
 // UNSHARD: zrt.buffer @b2.parameters : !zero.value<64xbf16> role parameter in device
 // UNSHARD: zrt.bucket_table @b2 {{.*}} staging @b2.staging
 // UNSHARD: zrt.handler @layer1.unshard {
-// UNSHARD-NEXT: zrt.allocate @layer1.unsharded on collective
-// UNSHARD-NEXT: zrt.copy @b0.parameters to @layer1.unsharded on collective
+// UNSHARD-NEXT: zrt.allocate @layer1.unsharded on to_device
+// UNSHARD-NEXT: zrt.copy @b0.parameters to @layer1.unsharded on to_device
+// UNSHARD-NEXT: zrt.record @layer1.unsharded.copy
+// UNSHARD-NEXT: zrt.wait @layer1.unsharded.copy on collective
 // UNSHARD-NEXT: zrt.all_gather @layer1.unsharded over [dp] on collective
 // UNSHARD: zrt.launch {{.*}} [@b0.moved, @b0.master, @b0.parameters] {{.*}} on host
 //
