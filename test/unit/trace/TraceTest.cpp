@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Recorder.h"
+#include "Script.h"
 #include "StepLibrary.h"
 #include "Walker.h"
 #include "zero_rt/step.h"
@@ -28,13 +29,6 @@ using namespace zero;
 using namespace zero::test;
 
 namespace {
-/// One call of the user's; |parameter| where it is an arrival.
-struct Action {
-  zrt::Event event;
-  std::string parameter;
-};
-using Script = std::vector<Action>;
-
 /// What one rank did, and what went wrong.
 struct RankRun {
   Trace trace;
@@ -72,36 +66,17 @@ protected:
     options.stage = std::get<0>(GetParam());
     options.offload = std::get<1>(GetParam());
     options.bucketBytes = std::get<2>(GetParam());
+    library.hasUnits = options.stage == 3;
     ASSERT_EQ(library.open(options), "");
   }
+  /// |script| as callers of this plan make it.
+  Script plan(const Script &script);
 };
 
 const std::map<std::string, int64_t> kElements = {{"fc1.weight", 64 * 48},
                                                   {"fc1.bias", 64},
                                                   {"fc2.weight", 10 * 64},
                                                   {"fc2.bias", 10}};
-
-/// Backward passes in which the gradients of |arrivals| come, in that order;
-/// the last one ends with |end|. Those in |hinted| are begun as the last.
-Script makeScript(std::vector<std::vector<std::string>> backwards,
-                  zrt::Event end, const std::set<size_t> &hinted = {}) {
-  Script script;
-  for (auto [b, arrivals] : llvm::enumerate(backwards)) {
-    if (!script.empty())
-      script.push_back({zrt::Event::accumulate, ""});
-    script.push_back(
-        {hinted.count(b) ? zrt::Event::begin_last : zrt::Event::begin, ""});
-    for (std::string &parameter : arrivals)
-      script.push_back({zrt::Event::arrive, parameter});
-  }
-  script.push_back({end, ""});
-  return script;
-}
-
-Script operator+(Script first, const Script &second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
 
 const std::vector<std::string> kBackToFront = {
     "fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight", "fc1.weight"};
@@ -110,6 +85,10 @@ const std::vector<std::string> kFrontToBack = {
 const std::vector<std::string> kWithoutOptional = {"fc1.weight", "fc1.weight",
                                                    "fc2.weight", "fc1.bias"};
 } // namespace
+
+Script PlanTraceTest::plan(const Script &script) {
+  return std::get<0>(GetParam()) == 3 ? addUnits(script) : script;
+}
 
 namespace {
 /// Runs |script| on one rank. A user calls the functions of step.h and no
@@ -122,6 +101,7 @@ public:
   bool create(zero_rt_runtime *runtime);
   void act(const Action &action);
   void arrive(const std::string &parameter);
+  int32_t findUnit(const std::string &name);
   void destroy() { check(zero_rt_step_destroy(step)); }
   bool check(zero_rt_status status) {
     if (status && error.empty())
@@ -153,7 +133,7 @@ void User::act(const Action &action) {
     check(zero_rt_step_begin_backward(step, ZERO_RT_HINT_LAST));
     return;
   case zrt::Event::arrive:
-    arrive(action.parameter);
+    arrive(action.name);
     return;
   case zrt::Event::accumulate:
     check(zero_rt_step_accumulate(step));
@@ -168,10 +148,18 @@ void User::act(const Action &action) {
     check(zero_rt_step_measure(step, &rate, 1, nullptr));
     return;
   case zrt::Event::unshard:
+    check(zero_rt_step_unshard(step, findUnit(action.name), nullptr));
+    return;
   case zrt::Event::reshard:
-    ADD_FAILURE() << "these steps have no units";
+    check(zero_rt_step_reshard(step, findUnit(action.name), nullptr));
     return;
   }
+}
+
+int32_t User::findUnit(const std::string &name) {
+  int32_t unit = -1;
+  check(zero_rt_step_find_unit(step, name.c_str(), &unit));
+  return unit;
 }
 
 void User::arrive(const std::string &parameter) {
@@ -221,13 +209,16 @@ static Walker walkScript(ModuleOp module, const Script &script) {
   Walker walker(module);
   walker.addStepCall("step_create");
   static const char *const calls[] = {
-      "begin_backward", "gradient",       "accumulate", "apply",
-      "discard",        "begin_backward", "measure"};
+      "begin_backward", "gradient", "accumulate", "apply",  "discard",
+      "begin_backward", "measure",  "unshard",    "reshard"};
   for (const Action &action : script) {
     if (action.event == zrt::Event::arrive)
       walker.addStepCall("find_parameter");
+    if (action.event == zrt::Event::unshard ||
+        action.event == zrt::Event::reshard)
+      walker.addStepCall("find_unit");
     walker.addStepCall(calls[static_cast<int>(action.event)]);
-    walker.walk(action.event, action.parameter);
+    walker.walk(action.event, action.name);
   }
   walker.addStepCall("step_destroy");
   return walker;
@@ -240,8 +231,9 @@ void TraceTest::expectSame(const Script &script, const RankRun &run) {
 }
 
 TEST_P(PlanTraceTest, OneBackward) {
-  const Script scripts[] = {makeScript({kBackToFront}, zrt::Event::apply),
-                            makeScript({kFrontToBack}, zrt::Event::apply)};
+  const Script scripts[] = {
+      plan(makeScript({kBackToFront}, zrt::Event::apply)),
+      plan(makeScript({kFrontToBack}, zrt::Event::apply))};
   std::vector<RankRun> runs = runOnTwoRanks(scripts);
   for (int r = 0; r < 2; ++r)
     expectSame(scripts[r], runs[r]);
@@ -253,12 +245,12 @@ TEST_P(PlanTraceTest, SeveralBackwardsAndADiscardedOne) {
   const Script one = makeScript({kBackToFront}, zrt::Event::apply);
   const Script dropped = makeScript({kFrontToBack}, zrt::Event::discard);
   const Script scripts[] = {
-      makeScript({kBackToFront, kFrontToBack, kBackToFront},
-                 zrt::Event::apply) +
-          dropped + one,
-      makeScript({kFrontToBack, kWithoutOptional, kFrontToBack},
-                 zrt::Event::apply) +
-          dropped + one};
+      plan(makeScript({kBackToFront, kFrontToBack, kBackToFront},
+                      zrt::Event::apply) +
+           dropped + one),
+      plan(makeScript({kFrontToBack, kWithoutOptional, kFrontToBack},
+                      zrt::Event::apply) +
+           dropped + one)};
   std::vector<RankRun> runs = runOnTwoRanks(scripts);
   for (int r = 0; r < 2; ++r)
     expectSame(scripts[r], runs[r]);
@@ -273,8 +265,8 @@ TEST_P(PlanTraceTest, Hints) {
            makeScript({other}, zrt::Event::discard, {0}) +
            makeScript({kWithoutOptional}, zrt::Event::apply, {0});
   };
-  const Script scripts[] = {make(kBackToFront, kFrontToBack),
-                            make(kFrontToBack, kWithoutOptional)};
+  const Script scripts[] = {plan(make(kBackToFront, kFrontToBack)),
+                            plan(make(kFrontToBack, kWithoutOptional))};
   std::vector<RankRun> runs = runOnTwoRanks(scripts);
   for (int r = 0; r < 2; ++r)
     expectSame(scripts[r], runs[r]);
@@ -290,8 +282,8 @@ TEST_P(PlanTraceTest, Measured) {
            makeScript({order, other}, zrt::Event::measure, {1}) + discard +
            makeScript({other, order}, zrt::Event::measure) + apply;
   };
-  const Script scripts[] = {make(kBackToFront, kFrontToBack),
-                            make(kFrontToBack, kBackToFront)};
+  const Script scripts[] = {plan(make(kBackToFront, kFrontToBack)),
+                            plan(make(kFrontToBack, kBackToFront))};
   std::vector<RankRun> runs = runOnTwoRanks(scripts);
   for (int r = 0; r < 2; ++r)
     expectSame(scripts[r], runs[r]);
@@ -301,12 +293,12 @@ TEST_P(PlanTraceTest, Measured) {
 // else than what ran.
 TEST_P(PlanTraceTest, EveryCallCounts) {
   const Script script =
-      makeScript({kBackToFront, kFrontToBack, kBackToFront},
-                 zrt::Event::apply) +
-      makeScript({kBackToFront, kBackToFront}, zrt::Event::apply, {0, 1}) +
-      makeScript({kBackToFront}, zrt::Event::measure) +
-      Script{{zrt::Event::discard, ""}} +
-      makeScript({kBackToFront}, zrt::Event::apply);
+      plan(makeScript({kBackToFront, kFrontToBack, kBackToFront},
+                      zrt::Event::apply) +
+           makeScript({kBackToFront, kBackToFront}, zrt::Event::apply, {0, 1}) +
+           makeScript({kBackToFront}, zrt::Event::measure) +
+           Script{{zrt::Event::discard, ""}} +
+           makeScript({kBackToFront}, zrt::Event::apply));
   std::vector<RankRun> runs = runOnTwoRanks({script, script});
   ASSERT_EQ(runs[0].error, "");
   Walker whole = walkScript(library.getModule(), script);
@@ -360,14 +352,19 @@ TEST_F(TraceTest, BuffersOnDemand) {
   }
 }
 
+static std::string nameOf(const testing::TestParamInfo<TracePlan> &info) {
+  return "stage" + std::to_string(std::get<0>(info.param)) + "_offload_" +
+         std::get<1>(info.param) +
+         (std::get<2>(info.param) == 1 ? "_buckets" : "_bucket");
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, PlanTraceTest,
-                         testing::Combine(testing::Values(0, 1, 2),
+                         testing::Combine(testing::Values(0, 1, 2, 3),
                                           testing::Values("none", "optimizer"),
                                           testing::Values(1, 1 << 20)),
-                         [](const testing::TestParamInfo<TracePlan> &info) {
-                           return "stage" +
-                                  std::to_string(std::get<0>(info.param)) +
-                                  "_offload_" + std::get<1>(info.param) +
-                                  (std::get<2>(info.param) == 1 ? "_buckets"
-                                                                : "_bucket");
-                         });
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Units, PlanTraceTest,
+                         testing::Combine(testing::Values(3),
+                                          testing::Values("parameters"),
+                                          testing::Values(1, 1 << 20)),
+                         nameOf);

@@ -33,7 +33,7 @@ zrt::TransitionOp Walker::find(zrt::Event event) {
 // When handlers run
 //===----------------------------------------------------------------------===//
 
-void Walker::walk(zrt::Event event, StringRef parameter) {
+void Walker::walk(zrt::Event event, StringRef name) {
   zrt::TransitionOp transition = find(event);
   if (!transition && event == zrt::Event::begin_last)
     transition = find(zrt::Event::begin);
@@ -45,17 +45,24 @@ void Walker::walk(zrt::Event event, StringRef parameter) {
   if (transition.begins()) {
     closed = 0;
     outstanding.clear();
-    for (auto op : program->getParentOfType<ModuleOp>().getOps<ParameterOp>())
-      if (!op.getFrozen())
-        outstanding[bucketOf[op.getSymName()]] +=
-            std::max<int64_t>(op.getUses(), 1);
+    for (auto op : program->getParentOfType<ModuleOp>().getOps<ParameterOp>()) {
+      FlatSymbolRefAttr bucket = bucketOf[op.getSymName()];
+      if (findUnit(bucket))
+        outstanding[bucket] = 1;
+      else if (!op.getFrozen())
+        outstanding[bucket] += std::max<int64_t>(op.getUses(), 1);
+    }
+  }
+  if (event == zrt::Event::unshard || event == zrt::Event::reshard) {
+    walkUnit(event, sequence, name);
+    return;
   }
   if (event == zrt::Event::arrive) {
-    if (sequence && !isOpen(sequence, bucketOf[parameter])) {
-      waiting.push_back(parameter.str());
+    if (sequence && !isOpen(sequence, bucketOf[name])) {
+      waiting.push_back(name.str());
       return;
     }
-    arrive(transition, parameter);
+    arrive(transition, name);
     if (sequence)
       closeComplete(sequence);
     return;
@@ -95,8 +102,39 @@ bool Walker::isOpen(zrt::SequenceOp sequence, FlatSymbolRefAttr bucket) {
   return false;
 }
 
+/// The table of the unit whose gradients are in |bucket|; null if there is
+/// none.
+zrt::UnitTableOp Walker::findUnit(Attribute bucket) {
+  for (auto table : program.getOps<zrt::UnitTableOp>()) {
+    auto unit = program->getParentOfType<ModuleOp>().lookupSymbol<UnitOp>(
+        table.getUnitAttr());
+    for (auto member : unit.getMembers().getAsRange<FlatSymbolRefAttr>())
+      if (bucketOf[member.getValue()] == bucket)
+        return table;
+  }
+  return nullptr;
+}
+
+void Walker::walkUnit(zrt::Event event, zrt::SequenceOp sequence,
+                      StringRef unit) {
+  for (auto table : program.getOps<zrt::UnitTableOp>()) {
+    if (table.getUnit() != unit)
+      continue;
+    if (event == zrt::Event::unshard)
+      return run(table.getUnshardAttr(), "");
+    for (auto &[bucket, missing] : outstanding)
+      if (findUnit(bucket) == table)
+        missing = 0;
+    if (sequence)
+      closeComplete(sequence);
+    return run(table.getReshardAttr(), "");
+  }
+}
+
 void Walker::arrive(zrt::TransitionOp transition, StringRef parameter) {
   run(transition, parameter);
+  if (findUnit(bucketOf[parameter]))
+    return;
   auto module = program->getParentOfType<ModuleOp>();
   if (!module.lookupSymbol<ParameterOp>(parameter).isUsedAnyTimes())
     --outstanding[bucketOf[parameter]];

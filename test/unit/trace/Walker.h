@@ -24,8 +24,8 @@ class Walker {
 public:
   explicit Walker(mlir::ModuleOp module);
 
-  /// |parameter| arrives where |event| is arrive.
-  void walk(zrt::Event event, llvm::StringRef parameter = "");
+  /// |name|: the parameter that arrives, or the unit that the event is of.
+  void walk(zrt::Event event, llvm::StringRef name = "");
   void addStepCall(const std::string &call) { trace.push_back(call); }
 
   Trace trace;
@@ -38,6 +38,9 @@ private:
   mlir::FlatSymbolRefAttr getBucket(zrt::SequenceOp sequence, int64_t i);
   mlir::FlatSymbolRefAttr getMemory(mlir::Attribute bucket);
   bool isOpen(zrt::SequenceOp sequence, mlir::FlatSymbolRefAttr bucket);
+  zrt::UnitTableOp findUnit(mlir::Attribute bucket);
+  void walkUnit(zrt::Event event, zrt::SequenceOp sequence,
+                llvm::StringRef unit);
   void arrive(zrt::TransitionOp transition, llvm::StringRef parameter);
   void close(zrt::SequenceOp sequence);
   void closeComplete(zrt::SequenceOp sequence);
@@ -49,7 +52,8 @@ private:
   ProgramCalls calls;
   std::string state;
   llvm::StringMap<mlir::FlatSymbolRefAttr> bucketOf;
-  /// Of the open backward pass.
+  /// Of the open backward pass. A bucket is complete if nothing is outstanding:
+  /// no gradient; of a unit, no event `reshard`.
   int64_t closed = 0;
   llvm::DenseMap<mlir::Attribute, int64_t> outstanding;
   std::vector<std::string> waiting;
