@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 
 namespace zero_rt {
 
@@ -106,7 +107,9 @@ inline bool isActivationDtype(int64_t dtype) {
   return dtype >= ZERO_RT_F16 && dtype <= ZERO_RT_I64;
 }
 
-/// Calls |body| with an object of the struct for |dtype|.
+/// Calls |body| with an object of the struct for |dtype|. Throws
+/// std::invalid_argument for a type that no one computes with: libraries and
+/// files are checked where they are opened.
 template <typename Body> auto dispatch(int64_t dtype, Body &&body) {
   switch (dtype) {
   case ZERO_RT_F16:
@@ -115,9 +118,10 @@ template <typename Body> auto dispatch(int64_t dtype, Body &&body) {
     return body(BF16());
   case ZERO_RT_F32:
     return body(F32());
-  default:
+  case ZERO_RT_F64:
     return body(F64());
   }
+  throw std::invalid_argument("not a type of numbers to compute with");
 }
 
 /// Whether |wide| holds every number of |narrow|.

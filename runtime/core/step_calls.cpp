@@ -174,7 +174,10 @@ static zero_rt_status create(Runtime *runtime, const zero_rt_library *library,
     // Waits for the work of other steps, for which an allocation of the driver
     // may wait.
     ZERO_RT_TRY(runtime->device->finish());
-    return prepare(*runtime, library, options, out_step, step);
+    ZERO_RT_TRY(prepare(*runtime, library, options, out_step, step));
+    // The step's memory is there, and has its first values. A step may begin on
+    // another stream than the one on which that happens.
+    return runtime->device->finish();
   });
   if (mine.status)
     std::snprintf(mine.message, sizeof(mine.message), "%s", lastMessage());

@@ -13,27 +13,37 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::bench;
 
-/// From text to an open library, in seconds; the best of three.
-static bool timeCompilation(int64_t parameters, double &seconds,
+namespace {
+/// The best of three, in seconds.
+struct Times {
+  double compile = 1e9; // from text to an open library
+  double validate = 1e9;
+};
+} // namespace
+
+static bool timeCompilation(int64_t parameters, Times &times,
                             std::string &message) {
   std::vector<int64_t> sizes = getSizes(parameters);
-  seconds = 1e9;
   for (int round = 0; round < 3; ++round) {
     // The runtime does not load an equal library again.
     sizes.front() += round;
     std::string text = getStepText(sizes, "bf16");
-    bool ok = false;
+    auto context = createContext();
+    OwningOpRef<ModuleOp> module;
+    FailureOr<CompiledStep> step = failure();
+    bool isOpen = false;
     double time = measure([&] {
-      auto context = createContext();
-      OwningOpRef<ModuleOp> module = lowerStep(*context, text, /*stage=*/2);
+      module = lowerStep(*context, text, /*stage=*/2);
       if (!module)
         return;
-      FailureOr<CompiledStep> step = compileStep(*module, {});
-      ok = succeeded(step) && openStep(*step, message);
+      step = compileStep(*module, {});
+      isOpen = succeeded(step) && openStep(*step, message);
     });
-    if (!ok)
+    double validation = 0;
+    if (!isOpen || !validateStep(*step, validation, message))
       return false;
-    seconds = std::min(seconds, time / 1000);
+    times.compile = std::min(times.compile, time / 1000);
+    times.validate = std::min(times.validate, validation / 1000);
   }
   return true;
 }
@@ -42,11 +52,14 @@ bool zero::bench::runCompileRows(const Options &options, std::vector<Row> &rows,
                                  std::string &message) {
   const double limits[] = {0.5, 2, 8};
   double last = 0, before = 0;
+  std::vector<Row> validations;
   for (size_t i = 0; i < options.compileParameters.size(); ++i) {
     int64_t parameters = options.compileParameters[i];
-    before = last;
-    if (!timeCompilation(parameters, last, message))
+    Times times;
+    if (!timeCompilation(parameters, times, message))
       return false;
+    before = last;
+    last = times.compile;
     Row row;
     row.name = "compile " + std::to_string(parameters) + " parameters";
     row.timeMs = last * 1000;
@@ -55,6 +68,16 @@ bool zero::bench::runCompileRows(const Options &options, std::vector<Row> &rows,
     row.goal = Row::Goal::atMost;
     row.limit = limits[i];
     rows.push_back(row);
+    Row validation;
+    validation.name = "validate " + std::to_string(parameters);
+    validation.timeMs = times.validate * 1000;
+    validation.reference = "a fifth of compile, or 150 ms";
+    validation.referenceMs = std::max(times.compile * 200, 150.0);
+    validation.unit = "time / reference";
+    validation.value = validation.timeMs / validation.referenceMs;
+    validation.goal = Row::Goal::atMost;
+    validation.limit = 1;
+    validations.push_back(validation);
   }
   Row row;
   row.name = "compile, the last two";
@@ -63,5 +86,6 @@ bool zero::bench::runCompileRows(const Options &options, std::vector<Row> &rows,
   row.goal = Row::Goal::atMost;
   row.limit = 5.5;
   rows.push_back(row);
+  rows.insert(rows.end(), validations.begin(), validations.end());
   return true;
 }

@@ -9,6 +9,7 @@
 #include "codegen/cpu/EmitKernel.h"
 #include "codegen/cpu/LinkLibrary.h"
 #include "codegen/kernels/Lower.h"
+#include "codegen/validate/Validate.h"
 #include "dialect/zrt/ZrtDialect.h"
 
 #include "mlir/Parser/Parser.h"
@@ -186,6 +187,23 @@ const zero_rt_library *zero::bench::openStep(const CompiledStep &step,
     return library != nullptr;
   });
   return library;
+}
+
+bool zero::bench::validateStep(const CompiledStep &step, double &milliseconds,
+                               std::string &message) {
+  return withFile("so", message, [&](StringRef path) {
+    if (failed(writeLibrary(step, path, message)))
+      return false;
+    ValidateOptions options;
+    options.cpu = step.cpu;
+    bool ok = false;
+    milliseconds = measure([&] {
+      Validation validation;
+      ok = succeeded(
+          validateLibrary(path, step.stages, options, validation, message));
+    });
+    return ok;
+  });
 }
 
 bool zero::bench::runRanks(

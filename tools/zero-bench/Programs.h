@@ -52,6 +52,10 @@ private:
 
 /// Writes |step| to a temporary file and opens it; null on an error.
 const zero_rt_library *openStep(const CompiledStep &step, std::string &message);
+/// Writes |step| to a temporary file and validates it as zero-compile does;
+/// |milliseconds|: without the writing.
+bool validateStep(const CompiledStep &step, double &milliseconds,
+                  std::string &message);
 
 /// One thread per rank with a step of |program| each, which |work| is called
 /// on.

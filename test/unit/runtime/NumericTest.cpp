@@ -121,4 +121,10 @@ TEST(Numeric, PoisonIsSignalling) {
   EXPECT_EQ(words[2], 0u);
 }
 
+TEST(Numeric, NobodyComputesWithOtherTypes) {
+  for (int64_t dtype :
+       {int64_t(ZERO_RT_I8), int64_t(ZERO_RT_I64), int64_t(-1), int64_t(99)})
+    EXPECT_THROW(bitsOf(dtype, 1), std::invalid_argument) << dtype;
+}
+
 } // namespace

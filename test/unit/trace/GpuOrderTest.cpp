@@ -11,7 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CallerDriver.h"
 #include "GpuRank.h"
+#include "GpuSchedule.h"
 #include "Recorder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -32,8 +34,9 @@ const std::vector<std::string> kBackToFront = {
 const std::vector<std::string> kFrontToBack = {
     "fc1.weight", "fc1.bias", "fc2.weight", "fc1.weight", "fc2.bias"};
 
-/// (ZeRO stage, whether ranks are processes, what is said of a backward pass).
-using OrderPlan = std::tuple<int, bool, zero_rt_hint>;
+/// (ZeRO stage, what is offloaded, whether ranks are processes, what is said of
+/// a backward pass).
+using OrderPlan = std::tuple<int, std::string, bool, zero_rt_hint>;
 
 class GpuOrder : public GpuTest, public testing::WithParamInterface<OrderPlan> {
 protected:
@@ -44,10 +47,12 @@ protected:
     LowerOptions options;
     options.mesh = "dp=2";
     options.stage = std::get<0>(GetParam());
+    options.offload = std::get<1>(GetParam());
     options.bucketBytes = 1;
+    library.hasUnits = options.stage == 3;
     open(options);
   }
-  bool isOverNccl() { return std::get<1>(GetParam()); }
+  bool isOverNccl() { return std::get<2>(GetParam()); }
   /// Runs |steps| steps on two ranks that deliver in different orders, and
   /// keeps what each asked of the driver from step |first| on.
   void run(int steps, int first);
@@ -73,15 +78,27 @@ void GpuOrder::run(int steps, int first) {
       fake::mark("call " + call);
     });
     ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+    // Units are used on a stream of the rank's own: on that of another rank
+    // they would wait for each other.
+    cuCtxPushCurrent_v2(fake::contextOf(0)); // of all ranks
+    if (library.hasUnits)
+      ASSERT_EQ(cuStreamCreate(&rank.stream, 1), 0);
     for (int step = 0; step < steps; ++step) {
       fake::mark("step " + std::to_string(step));
       // Gradients are brought there by the test.
-      rank.run(r ? kFrontToBack : kBackToFront, std::get<2>(GetParam()));
+      rank.run(r ? kFrontToBack : kBackToFront, std::get<3>(GetParam()));
     }
     fake::mark("end");
     rank.getResults();
-    weights[r] = rank.getParameter("fc1.weight");
+    if (library.hasUnits)
+      rank.useUnit("fc1",
+                   [&] { weights[r] = rank.getParameter("fc1.weight"); });
+    else
+      weights[r] = rank.getParameter("fc1.weight");
     rank.destroyStep();
+    if (rank.stream)
+      EXPECT_EQ(cuStreamDestroy_v2(rank.stream), 0);
+    cuCtxPopCurrent_v2(nullptr);
   };
   if (isOverNccl())
     runProcesses(2, body);
@@ -101,6 +118,9 @@ void GpuOrder::run(int steps, int first) {
   }
 }
 
+/// The last operand of what runs on the host beside the GPU.
+constexpr char kHost[] = "stream 3)";
+
 /// "kernel 3" of "launch(kernel 3, ...)" is 3; -1 if there is none.
 static int64_t getNumber(StringRef call, StringRef word) {
   int64_t number = -1;
@@ -114,6 +134,8 @@ std::vector<std::string> GpuOrder::expectLaunches(StringRef call) {
   auto scalars = llvm::to_vector(program.getOps<zrt::ScalarsOp>());
   if (call.starts_with("launch(")) {
     auto kernel = kernels[getNumber(call, "kernel ")];
+    if (call.ends_with(kHost))
+      return {"on the host"};
     return {getCudaName(kernel.getSymName())};
   }
   if (call.starts_with("run_scalars("))
@@ -198,68 +220,6 @@ static std::vector<std::string> getEvents(StringRef call,
   return events;
 }
 
-namespace {
-/// The stream that the caller passes.
-constexpr char kCaller[] = "stream 5";
-
-/// The streams and events of one rank, by what the IR calls them.
-class Schedule {
-public:
-  /// Checks that |call| is on the driver's stream that stands for |stream|.
-  void expectOn(const fake::Call &call, const std::string &stream,
-                const std::string &mark) {
-    auto [it, isNew] = streams.try_emplace(stream, call.stream);
-    EXPECT_EQ(call.stream, it->second) << call.function << " of " << mark;
-    if (isNew)
-      EXPECT_TRUE(taken.insert(call.stream).second) << stream;
-  }
-  /// Checks the driver's |calls| of "record(NAME of STREAM)".
-  void expectRecord(const std::string &text,
-                    const std::vector<fake::Call> &calls) {
-    ASSERT_EQ(calls.size(), 1u) << text;
-    EXPECT_EQ(calls[0].function, "cuEventRecord") << text;
-    expectOn(calls[0], text.substr(text.find(" of ") + 4), text);
-    recorded[text] = {calls[0].event, {}};
-  }
-  /// A gradient waits for its bucket: |call| is a record of the caller's
-  /// stream.
-  void addDelivered(const fake::Call &call) {
-    EXPECT_EQ(call.function, "cuEventRecord");
-    expectOn(call, kCaller, "gradient");
-    EXPECT_TRUE(delivered.insert(call.event).second);
-  }
-  /// The event |text| gets the record of a gradient that has waited.
-  void expectDelivered(const std::string &text) {
-    EXPECT_FALSE(delivered.empty()) << text;
-    recorded[text] = {nullptr, {}};
-  }
-  bool isAnyDelivered() const { return !delivered.empty(); }
-  /// What |stream| asks of the driver to wait for the event |text|: nothing
-  /// where it was never recorded, or was waited for since. |asked|: what it
-  /// does ask.
-  std::vector<const void *> expectWait(const std::string &text,
-                                       const std::string &stream,
-                                       ArrayRef<const void *> asked) {
-    auto it = recorded.find(text);
-    if (it == recorded.end() || !it->second.followers.insert(stream).second)
-      return {};
-    if (!it->second.event && !asked.empty() && delivered.erase(asked[0]))
-      it->second.event = asked[0];
-    return {it->second.event};
-  }
-
-private:
-  struct Recorded {
-    const void *event;
-    std::set<std::string> followers;
-  };
-  std::map<std::string, int64_t> streams;
-  std::set<int64_t> taken;
-  std::map<std::string, Recorded> recorded;
-  std::set<const void *> delivered; // with gradients that wait
-};
-} // namespace
-
 // The recorded schedule is that of the IR: each call on its stream, a record or
 // a wait of the driver for each of the IR's, and no others. The caller's stream
 // is recorded where a gradient is delivered, and does not wait, as gradients
@@ -271,6 +231,7 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
     bool isFirst = true; // tables are copied to the GPU
     int numCalls = 0, numWaits = 0, numReturns = 0;
     std::set<StringRef> packed;
+    StringRef asker; // the caller's call
     for (size_t i = 0; i < all.size();) {
       StringRef mark = all[i++].function;
       if (!mark.consume_front("call "))
@@ -291,8 +252,10 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
         ASSERT_EQ(asked.size(), 1u) << asked[1].function;
         schedule.addDelivered(asked[0]);
       }
-      if (rest.empty())
-        continue; // of the caller
+      if (rest.empty()) {
+        asker = name;
+        continue;
+      }
       ++numCalls;
       SmallVector<StringRef> operands;
       rest.drop_back().split(operands, ", ", -1, /*KeepEmpty=*/false);
@@ -300,13 +263,14 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
       if (!operands.empty() && operands.back().starts_with("stream "))
         stream = operands.pop_back_val().str();
       if (name == "record") {
-        if (operands[0].ends_with(kCaller) && asked.empty())
+        if (operands[0].ends_with(kCaller) && asker == "gradient" &&
+            asked.empty())
           schedule.expectDelivered(operands[0].str());
         else
           schedule.expectRecord(operands[0].str(), asked);
         continue;
       }
-      if (name == "wait" && stream == kCaller) {
+      if (name == "wait" && stream == kCaller && asker == "gradient") {
         EXPECT_TRUE(asked.empty()) << mark.str() << ": " << asked[0].function;
         ++numReturns;
         continue;
@@ -333,6 +297,10 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
       for (const fake::Call &call : asked) {
         if (call.function == "cuLaunchKernel") {
           launched.push_back(call.kernel);
+          schedule.expectOn(call, stream, mark.str());
+        }
+        if (call.function == "cuLaunchHostFunc") {
+          launched.push_back("on the host");
           schedule.expectOn(call, stream, mark.str());
         }
         if (StringRef(call.function).starts_with("nccl")) {
@@ -366,6 +334,10 @@ TEST_P(GpuOrder, EachCallBecomesItsLaunches) {
           << mark.str();
       EXPECT_EQ(waits, isCollective && !isOverNccl() ? phases : 0)
           << mark.str();
+      if (name == "copy") {
+        EXPECT_EQ(copies, 1) << mark.str();
+        schedule.expectOn(asked[0], stream, mark.str());
+      }
       if (isCollective && !isFirst)
         EXPECT_EQ(copies,
                   isOverNccl() || name.starts_with("reduce_scatter") ? 0 : 1)
@@ -421,12 +393,22 @@ TEST_P(GpuOrder, CollectivesAreInOneOrder) {
   EXPECT_FALSE(collectives[0].empty());
 }
 
+static std::string
+describeOrder(const testing::TestParamInfo<OrderPlan> &info) {
+  return "stage" + std::to_string(std::get<0>(info.param)) + "_offload_" +
+         std::get<1>(info.param) +
+         (std::get<2>(info.param) ? "_processes" : "_threads") +
+         (std::get<3>(info.param) == ZERO_RT_HINT_LAST ? "_last" : "");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Stages, GpuOrder,
-    testing::Combine(testing::Values(0, 1, 2), testing::Bool(),
+    testing::Combine(testing::Values(0, 1, 2, 3),
+                     testing::Values("none", "optimizer"), testing::Bool(),
                      testing::Values(ZERO_RT_HINT_UNKNOWN, ZERO_RT_HINT_LAST)),
-    [](const testing::TestParamInfo<OrderPlan> &info) {
-      return "stage" + std::to_string(std::get<0>(info.param)) +
-             (std::get<1>(info.param) ? "_processes" : "_threads") +
-             (std::get<2>(info.param) == ZERO_RT_HINT_LAST ? "_last" : "");
-    });
+    describeOrder);
+INSTANTIATE_TEST_SUITE_P(
+    Units, GpuOrder,
+    testing::Combine(testing::Values(3), testing::Values("parameters"),
+                     testing::Bool(), testing::Values(ZERO_RT_HINT_UNKNOWN)),
+    describeOrder);

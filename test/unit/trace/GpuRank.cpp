@@ -160,14 +160,35 @@ void GpuRank::fill(const zero_rt_tensor &tensor, float value) {
   check(zero_rt_copy(runtime, tensor.data, values.data(), tensor.elements * 2));
 }
 
+void GpuRank::useUnit(const std::string &unit,
+                      const std::function<void()> &body) {
+  int32_t id = -1;
+  check(calls().find_unit(step, unit.c_str(), &id));
+  check(calls().unshard(step, id, stream));
+  body();
+  check(calls().reshard(step, id, stream));
+}
+
 void GpuRank::run(const std::vector<std::string> &order, zero_rt_hint hint) {
+  auto deliver = [&](const std::string &layer) {
+    for (const std::string &name : order) {
+      if (name.rfind(layer, 0) != 0)
+        continue;
+      zero_rt_tensor tensor =
+          makeTensor(kGpuElements.at(name), 0.25f * float(1 + find(name)));
+      zero_rt_timepoint release = 0;
+      check(calls().gradient(step, find(name), &tensor, stream, &release));
+    }
+  };
+  if (library.hasUnits) // the forward pass
+    for (const char *unit : {"fc1", "fc2"})
+      useUnit(unit, [] {});
   check(calls().begin_backward(step, hint));
-  for (const std::string &name : order) {
-    zero_rt_tensor tensor =
-        makeTensor(kGpuElements.at(name), 0.25f * float(1 + find(name)));
-    zero_rt_timepoint release = 0;
-    check(calls().gradient(step, find(name), &tensor, nullptr, &release));
-  }
+  if (library.hasUnits)
+    for (const char *unit : {"fc2", "fc1"})
+      useUnit(unit, [&] { deliver(unit); });
+  else
+    deliver("");
   double rate = 0.125;
   check(calls().apply(step, &rate, 1, nullptr));
 }

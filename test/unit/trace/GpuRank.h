@@ -62,7 +62,10 @@ public:
   zero_rt_tensor makeTensor(const std::vector<uint16_t> &values);
   zero_rt_tensor makeTensor(int64_t elements, float value);
   void fill(const zero_rt_tensor &tensor, float value);
-  /// Delivers all gradients, each with its own number, and applies.
+  /// Runs |body| while |unit| is unsharded.
+  void useUnit(const std::string &unit, const std::function<void()> &body);
+  /// Delivers all gradients, each with its own number, and applies. With units
+  /// it uses them in a forward pass, and in |order| one after the other.
   void run(const std::vector<std::string> &order,
            zero_rt_hint hint = ZERO_RT_HINT_UNKNOWN);
   zero_rt_results getResults();
@@ -72,6 +75,7 @@ public:
   StepLibrary &library;
   zero_rt_runtime *runtime = nullptr;
   zero_rt_step *step = nullptr;
+  zero_rt_stream *stream = nullptr; // on which `run` delivers and uses units
   const zero_rt_calls &calls() {
     return **reinterpret_cast<const zero_rt_calls *const *>(step);
   }

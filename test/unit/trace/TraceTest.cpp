@@ -352,7 +352,8 @@ TEST_F(TraceTest, BuffersOnDemand) {
   }
 }
 
-static std::string nameOf(const testing::TestParamInfo<TracePlan> &info) {
+static std::string
+describeTrace(const testing::TestParamInfo<TracePlan> &info) {
   return "stage" + std::to_string(std::get<0>(info.param)) + "_offload_" +
          std::get<1>(info.param) +
          (std::get<2>(info.param) == 1 ? "_buckets" : "_bucket");
@@ -362,9 +363,9 @@ INSTANTIATE_TEST_SUITE_P(Plans, PlanTraceTest,
                          testing::Combine(testing::Values(0, 1, 2, 3),
                                           testing::Values("none", "optimizer"),
                                           testing::Values(1, 1 << 20)),
-                         nameOf);
+                         describeTrace);
 INSTANTIATE_TEST_SUITE_P(Units, PlanTraceTest,
                          testing::Combine(testing::Values(3),
                                           testing::Values("parameters"),
                                           testing::Values(1, 1 << 20)),
-                         nameOf);
+                         describeTrace);
