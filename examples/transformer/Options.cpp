@@ -32,6 +32,7 @@ static std::vector<Number> numbers(Options &o) {
       {"--accumulation", &o.backwards, 1, 4096, "backward passes per step"},
       {"--threads", &o.threads, 0, 256, "threads per rank; 0: cores / ranks"},
       {"--steps", &o.steps, 1, 1000000, "number of steps"},
+      {"--save-every", &o.saveEvery, 1, 1000000, "steps between checkpoints"},
       {"--batch", &o.batch, 1, 4096, "sequences per backward pass and rank"},
       {"--seed", &o.seed, 0, INT64_MAX, "seed of initial values and batches"},
       {"--layers", &o.shape.layers, 1, 64, "blocks of attention and MLP"},
@@ -56,7 +57,7 @@ static bool takeValue(const std::string &name, const char *value, Options &out,
                       std::string &error) {
   for (auto [option, path] :
        {std::pair("--library", &out.library), std::pair("--text", &out.text),
-        std::pair("--losses", &out.losses)}) {
+        std::pair("--losses", &out.losses), std::pair("--save", &out.save)}) {
     if (name != option)
       continue;
     *path = value ? value : "";
@@ -102,6 +103,18 @@ static bool takeValue(const std::string &name, const char *value, Options &out,
   return false;
 }
 
+static bool *findFlag(const std::string &name, Options &o) {
+  for (auto [option, flag] :
+       {std::pair("--emit-step", &o.emitStep),
+        std::pair("--list-parameters", &o.listParameters),
+        std::pair("--units", &o.units), std::pair("--imported", &o.imported),
+        std::pair("--resume", &o.resume),
+        std::pair("--check-preconditions", &o.checkPreconditions)})
+    if (name == option)
+      return flag;
+  return nullptr;
+}
+
 bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];
@@ -109,16 +122,8 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
       out.help = true;
       return true;
     }
-    if (name == "--emit-step") {
-      out.emitStep = true;
-      continue;
-    }
-    if (name == "--units") {
-      out.units = true;
-      continue;
-    }
-    if (name == "--check-preconditions") {
-      out.checkPreconditions = true;
+    if (bool *flag = findFlag(name, out)) {
+      *flag = true;
       continue;
     }
     if (name == "--quick") {
@@ -147,13 +152,19 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
             " needs as many --layers, got " + std::to_string(out.shape.layers);
     return false;
   }
-  if (out.emitStep == !out.library.empty()) {
-    error = "give either --emit-step or --library";
+  if (int(out.emitStep) + int(out.listParameters) + int(!out.library.empty()) !=
+      1) {
+    error = "give one of --emit-step, --list-parameters and --library";
     return false;
   }
-  if (out.units && !out.emitStep) {
-    error =
-        "--units is for --emit-step; a library says itself which units it has";
+  if (out.units && !out.library.empty()) {
+    error = "--units is for --emit-step and --list-parameters; a library says "
+            "itself which units it has";
+    return false;
+  }
+  if (out.resume && out.save.empty()) {
+    error = "--resume takes the checkpoint from the folder of --save, which is "
+            "missing";
     return false;
   }
   return true;
@@ -178,8 +189,13 @@ The program also runs a hand-written AdamW in f64 on the same gradients. It fail
 the results differ by more than rounding explains.
 
   --emit-step        print the logical step of the model and stop
-  --units            with --emit-step: each layer is a unit, for --stage=3
+  --list-parameters  print the parameters as JSON, for an import, and stop
+  --units            with both: each layer is a unit, for --stage=3
   --library FILE     the compiled step to train with
+  --imported         the step is that of a configuration: it divides by the number of
+                     backward passes, and has the learning rate
+  --save FOLDER      write checkpoints to this folder
+  --resume           go on from the checkpoint in the folder of --save
   --text FILE        training text (default: /usr/share/common-licenses/*)
   --losses FILE      file for the loss of every step, one per line
   --mesh AXES        pipeline stages and data-parallel copies of them (dp=4)

@@ -18,12 +18,19 @@ namespace transformer {
 
 struct Options {
   bool emitStep = false;
-  bool units = false; // of the step that is written
+  bool listParameters = false;
+  bool units = false; // of the step or the list that is written
   bool help = false;
   bool checkPreconditions = false;
   std::string library;
   std::string text;   // empty: the licences
   std::string losses; // empty: written nowhere
+  /// Whether the step divides by the number of backward passes and has its own
+  /// learning rate, which it reports behind the norm.
+  bool imported = false;
+  std::string save; // folder of checkpoints; empty: none
+  bool resume = false;
+  int64_t saveEvery = 50; // steps
   ModelShape shape;
   Mesh mesh;
   int64_t backwards = 4;

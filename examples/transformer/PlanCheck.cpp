@@ -35,7 +35,8 @@ static bool compare(const char *what, int64_t planned, int64_t counted) {
   return planned == counted;
 }
 
-bool comparePlan(const Options &options, const zero_rt_counters &counters) {
+bool comparePlan(const Options &options, int64_t steps,
+                 const zero_rt_counters &counters) {
   std::string path = options.library;
   path.resize(path.rfind('/') + 1); // npos + 1 is 0
   path += "train.plan.json";
@@ -53,7 +54,7 @@ bool comparePlan(const Options &options, const zero_rt_counters &counters) {
     // Only a step at stage 3 has units. They are gathered forward and backward.
     int64_t units =
         2 * options.backwards * std::max<int64_t>(0, in("unshard_all"));
-    return options.steps *
+    return steps *
            (in("first_backward") + units +
             (options.backwards - 1) * in("each_later_backward") + in("apply"));
   };

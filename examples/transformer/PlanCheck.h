@@ -17,7 +17,8 @@ namespace transformer {
 /// Prints what train.plan.json beside the library promises for rank 0 and what
 /// the runtime counted there. Returns false if traffic or bytes differ; a plan
 /// that is not there is only mentioned.
-bool comparePlan(const Options &options, const zero_rt_counters &counters);
+bool comparePlan(const Options &options, int64_t steps,
+                 const zero_rt_counters &counters);
 
 } // namespace transformer
 

@@ -22,16 +22,23 @@ double Progress::seconds() const {
       .count();
 }
 
+void Progress::begin(int64_t step) {
+  first = step;
+  if (step)
+    std::printf("resumed behind step %lld\n", (long long)step);
+}
+
 void Progress::report(int64_t step, double loss, double norm) {
   bool tenth = step * 10 / steps != (step - 1) * 10 / steps;
-  if (!terminal && !tenth && step != 1)
+  if (!terminal && !tenth && step != first + 1)
     return;
   double past = seconds();
-  double left = past / double(step) * double(steps - step);
+  double made = double(step - first);
+  double left = past / made * double(steps - step);
   std::printf("%sstep %lld/%lld  loss %.3f  gradient norm %.3f  "
               "%.0f tokens/s  %.0f s left%s",
               terminal ? "\r" : "", (long long)step, (long long)steps, loss,
-              norm, double(step * tokensPerStep) / past, left,
+              norm, made * double(tokensPerStep) / past, left,
               terminal && step != steps ? "   " : "\n");
   std::fflush(stdout);
 }

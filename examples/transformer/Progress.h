@@ -18,6 +18,8 @@ class Progress {
 public:
   Progress(int64_t steps, int64_t tokensPerStep);
 
+  /// Steps before |first| were made by another process.
+  void begin(int64_t first);
   /// |step| counts from 1.
   void report(int64_t step, double loss, double norm);
   double seconds() const;
@@ -25,6 +27,7 @@ public:
 private:
   int64_t steps;
   int64_t tokensPerStep;
+  int64_t first = 0;
   bool terminal;
   std::chrono::steady_clock::time_point start;
 };

@@ -36,6 +36,33 @@ void Reference::drop() {
       std::fill(values.begin(), values.end(), 0.0);
 }
 
+void Reference::restore(int32_t parameter, const std::string &role,
+                        int64_t begin, const std::vector<float> &values) {
+  State &s = state[size_t(parameter)];
+  std::vector<double> &to = role == "m"   ? s.first
+                            : role == "v" ? s.second
+                                          : s.value;
+  std::lock_guard<std::mutex> lock(restoring);
+  std::copy(values.begin(), values.end(), to.begin() + begin);
+}
+
+void Reference::restoreCounter(const std::string &role, double value) {
+  auto endsWith = [&](const std::string &name) {
+    return role.size() >= name.size() &&
+           !role.compare(role.size() - name.size(), name.size(), name);
+  };
+  std::lock_guard<std::mutex> lock(restoring);
+  if (endsWith("beta1_t"))
+    beta1Power = value;
+  if (endsWith("beta2_t"))
+    beta2Power = value;
+}
+
+void Reference::setSteps(int64_t number) {
+  std::lock_guard<std::mutex> lock(restoring);
+  steps = number;
+}
+
 double Reference::update(double learningRate) {
   double squares = 0;
   for (size_t p = 0; p < state.size(); ++p) {

@@ -10,6 +10,8 @@
 #include "examples/transformer/Parameters.h"
 
 #include <cstdint>
+#include <mutex>
+#include <string>
 #include <vector>
 
 namespace transformer {
@@ -45,6 +47,15 @@ public:
   /// clip.
   double update(double learningRate);
 
+  /// Elements of a parameter from |begin| on, as a checkpoint has them. |role|:
+  /// "parameter", "master", "m" or "v". Ranks may do so at the same time.
+  void restore(int32_t parameter, const std::string &role, int64_t begin,
+               const std::vector<float> &values);
+  /// A counter, such as "decay.beta1_t"; all groups have the same.
+  void restoreCounter(const std::string &role, double value);
+  /// The steps that were made before. All ranks call it with the same number.
+  void setSteps(int64_t number);
+
   /// max |p - p_ref| over all elements, given the step's parameters.
   double difference(const std::vector<const float *> &actual) const;
 
@@ -67,6 +78,7 @@ private:
   double beta1Power = 1.0, beta2Power = 1.0;
   int64_t steps = 0;
   double bound = 0.0;
+  std::mutex restoring; // several ranks may hold the same elements
 };
 
 } // namespace transformer

@@ -10,6 +10,7 @@
 #include "examples/transformer/Model.h"
 #include "examples/transformer/Progress.h"
 #include "examples/transformer/Reference.h"
+#include "examples/transformer/Resume.h"
 #include "examples/transformer/StepText.h"
 #include "examples/transformer/Units.h"
 
@@ -81,7 +82,8 @@ private:
   Model<float> &modelOf(int64_t microBatch) {
     return models[size_t(microBatch) % models.size()];
   }
-  void finishStep(int64_t step, double rate);
+  void finishStep(int64_t step);
+  void save(int64_t steps);
   void handOver(int32_t parameter, const float *gradient);
   void compareRanks();
   zero_rt_counters readCounters();
@@ -95,6 +97,7 @@ private:
   zero_rt_runtime *runtime = nullptr;
   zero_rt_step *step = nullptr;
   zero_rt_counters atStart = {};
+  int64_t first = 0; // steps that were made before
   std::vector<Model<float>> models;
   std::unique_ptr<Units> units;
   std::vector<std::vector<float>> kept; // the parameters of units, at the end
@@ -154,6 +157,11 @@ Rank::Rank(Shared &shared, int rank)
   check(zero_rt_step_create(runtime, &library, nullptr, &step),
         "zero_rt_step_create", rank);
   bind();
+  if (options.resume) {
+    first = resume(step, options.save, ids, shared.reference, rank);
+    if (rank == 0)
+      shared.progress.begin(first);
+  }
   atStart = readCounters();
 }
 
@@ -218,7 +226,9 @@ void Rank::handOver(int32_t parameter, const float *gradient) {
   // Without a release: the next gradient overwrites the tensor.
   check(zero_rt_step_gradient(step, ids[parameter], &tensor, nullptr, nullptr),
         "zero_rt_step_gradient", rank);
-  shared.reference.addGradient(copy, parameter, rounded.values, scale);
+  const double divisor = options.imported ? double(options.backwards) : 1;
+  shared.reference.addGradient(copy, parameter, rounded.values,
+                               scale * divisor);
 }
 
 zero_rt_tensor Rank::residualsOf(std::vector<float> &values) {
@@ -258,12 +268,12 @@ void Rank::backward(int64_t microBatch) {
   check(zero_rt_step_begin_backward(step, last ? ZERO_RT_HINT_LAST
                                                : ZERO_RT_HINT_MORE),
         "zero_rt_step_begin_backward", rank);
-  // The step's text says prescaled(accumulation : -1): the mean over backward
-  // passes is the caller's part.
-  model.backward(scale / double(options.backwards),
-                 [&](int32_t parameter, const float *gradient) {
-                   handOver(parameter, gradient);
-                 });
+  // The step of this model says prescaled(accumulation : -1): the mean over
+  // backward passes is the caller's part.
+  const double weight = options.imported ? 1 : 1 / double(options.backwards);
+  model.backward(scale * weight, [&](int32_t parameter, const float *gradient) {
+    handOver(parameter, gradient);
+  });
   if (before >= 0)
     check(zero_rt_step_send(step, before, microBatch, &gradients, nullptr,
                             nullptr),
@@ -289,12 +299,22 @@ double Rank::runStep(int64_t number) {
   return loss / double(options.backwards);
 }
 
-void Rank::finishStep(int64_t number, double rate) {
-  check(zero_rt_step_apply(step, &rate, 1, nullptr), "zero_rt_step_apply",
-        rank);
+void Rank::save(int64_t steps) {
+  if (!options.save.empty() &&
+      (steps % options.saveEvery == 0 || steps == options.steps))
+    check(zero_rt_step_save(step, options.save.c_str(), steps),
+          "zero_rt_step_save", rank);
+}
+
+void Rank::finishStep(int64_t number) {
+  double rate = learningRate(options, number);
+  check(zero_rt_step_apply(step, &rate, options.imported ? 0 : 1, nullptr),
+        "zero_rt_step_apply", rank);
   zero_rt_results results = {};
   results.struct_size = sizeof(results);
   check(zero_rt_step_results(step, &results), "zero_rt_step_results", rank);
+  if (options.imported) // it is a result of the step
+    rate = results.values[1];
   // With a loss scale that is how it finds its size.
   bool isSkipped = results.verdict == ZERO_RT_SKIPPED_NONFINITE &&
                    hasLossScale(options.precision);
@@ -352,11 +372,12 @@ void Rank::compareRanks() {
 }
 
 void Rank::run() {
-  for (int64_t number = 0; number < options.steps; ++number) {
+  for (int64_t number = first; number < options.steps; ++number) {
     double loss = runStep(number);
     if (stage + 1 == options.mesh.stages)
       shared.losses[copy] = loss;
-    finishStep(number, learningRate(options, number));
+    finishStep(number);
+    save(number + 1);
   }
   // The plan tells what steps do, and nothing of what was before and is after.
   zero_rt_counters counters = readCounters();

@@ -7,6 +7,7 @@
 #include "examples/transformer/Check.h"
 #include "examples/transformer/LossCurve.h"
 #include "examples/transformer/Options.h"
+#include "examples/transformer/ParameterList.h"
 #include "examples/transformer/PlanCheck.h"
 #include "examples/transformer/StepText.h"
 #include "examples/transformer/Text.h"
@@ -44,10 +45,14 @@ static bool report(const Options &options, const Text &text,
                    const TrainResult &result) {
   if (!options.losses.empty())
     writeLosses(options.losses, result.losses);
+  if (result.losses.empty())
+    fail("all " + std::to_string(options.steps) +
+         " steps were made before; give more --steps");
   std::printf("\nloss\n%s", lossCurve(result.losses).c_str());
   std::printf("\nsample\n%s\n",
               generate(options, text, result.parameters, 400).c_str());
-  bool good = comparePlan(options, result.counters[0]);
+  bool good =
+      comparePlan(options, int64_t(result.losses.size()), result.counters[0]);
 
   // Sums of squares of the same gradients, in f64 on both sides; only the
   // f32 sums and means below them round.
@@ -70,7 +75,8 @@ static bool report(const Options &options, const Text &text,
   std::printf("\n%s: loss %.3f -> %.3f in %s and %.0f s\n",
               good && close && normClose && result.ranksAgree ? "ok" : "failed",
               result.losses.front(), result.losses.back(),
-              countOf(options.steps, "step").c_str(), result.seconds);
+              countOf(int64_t(result.losses.size()), "step").c_str(),
+              result.seconds);
   return good && close && normClose && result.ranksAgree;
 }
 
@@ -93,6 +99,10 @@ int main(int argc, char **argv) {
          " characters, too few for a context of " +
          std::to_string(options.shape.context));
   options.shape.vocabulary = text.vocabulary();
+  if (options.listParameters) {
+    std::fputs(parameterListText(options.shape, options.units).c_str(), stdout);
+    return 0;
+  }
   if (options.emitStep) {
     std::fputs(
         stepText(options.shape, options.mesh, options.precision, options.units)
