@@ -11,7 +11,7 @@
 
 namespace transformer {
 
-std::string lossCurve(const std::vector<double> &losses) {
+std::string lossCurve(const std::vector<double> &losses, size_t first) {
   const size_t lines = std::min<size_t>(10, losses.size());
   double top =
       losses.empty() ? 1.0 : *std::max_element(losses.begin(), losses.end());
@@ -23,8 +23,8 @@ std::string lossCurve(const std::vector<double> &losses) {
     for (size_t i = begin; i < end; ++i)
       mean += losses[i] / double(end - begin);
     char label[64];
-    std::snprintf(label, sizeof(label), "  steps %5zu-%-5zu %.3f ", begin + 1,
-                  end, mean);
+    std::snprintf(label, sizeof(label), "  steps %5zu-%-5zu %.3f ",
+                  first + begin + 1, first + end, mean);
     // A loss that is not finite has no length.
     double share = mean / top * 50.0;
     text += label;

@@ -12,8 +12,9 @@
 
 namespace transformer {
 
-/// A bar for each tenth of the steps, as long as its mean loss.
-std::string lossCurve(const std::vector<double> &losses);
+/// A bar for each tenth of the steps, as long as its mean loss. |first| steps
+/// were made before.
+std::string lossCurve(const std::vector<double> &losses, size_t first = 0);
 
 } // namespace transformer
 

@@ -159,8 +159,10 @@ Rank::Rank(Shared &shared, int rank)
   bind();
   if (options.resume) {
     first = resume(step, options.save, ids, shared.reference, rank);
-    if (rank == 0)
+    if (rank == 0) {
+      shared.result.first = first;
       shared.progress.begin(first);
+    }
   }
   atStart = readCounters();
 }
@@ -313,8 +315,12 @@ void Rank::finishStep(int64_t number) {
   zero_rt_results results = {};
   results.struct_size = sizeof(results);
   check(zero_rt_step_results(step, &results), "zero_rt_step_results", rank);
-  if (options.imported) // it is a result of the step
+  if (options.imported) { // it is a result of the step
+    if (results.num_values < 2)
+      fail("the step reports no learning rate: give its configuration a "
+           "scheduler");
     rate = results.values[1];
+  }
   // With a loss scale that is how it finds its size.
   bool isSkipped = results.verdict == ZERO_RT_SKIPPED_NONFINITE &&
                    hasLossScale(options.precision);

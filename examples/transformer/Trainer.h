@@ -16,6 +16,7 @@
 namespace transformer {
 
 struct TrainResult {
+  int64_t first = 0;          // steps that another process made
   std::vector<double> losses; // mean over backward passes and copies, by step
   double seconds = 0;
   std::vector<zero_rt_counters> counters;     // by rank

@@ -48,7 +48,8 @@ static bool report(const Options &options, const Text &text,
   if (result.losses.empty())
     fail("all " + std::to_string(options.steps) +
          " steps were made before; give more --steps");
-  std::printf("\nloss\n%s", lossCurve(result.losses).c_str());
+  std::printf("\nloss\n%s",
+              lossCurve(result.losses, size_t(result.first)).c_str());
   std::printf("\nsample\n%s\n",
               generate(options, text, result.parameters, 400).c_str());
   bool good =

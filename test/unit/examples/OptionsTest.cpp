@@ -54,11 +54,25 @@ TEST(Options, UnitsAreOfTheStepThatIsWritten) {
   EXPECT_EQ(errorOf({"--library", "x.so"}, options), "");
   EXPECT_FALSE(options.units);
   EXPECT_EQ(errorOf({"--library", "x.so", "--units"}, options),
-            "--units is for --emit-step; a library says itself which units it "
-            "has");
+            "--units is for --emit-step and --list-parameters; a library says "
+            "itself which units it has");
   Options other;
   EXPECT_EQ(errorOf({"--emit-step", "--units"}, other), "");
   EXPECT_TRUE(other.units);
+}
+
+TEST(Options, ResumesFromTheFolderOfCheckpoints) {
+  Options options;
+  EXPECT_EQ(errorOf({"--library", "x.so", "--resume"}, options),
+            "--resume takes the checkpoint from the folder of --save, which is "
+            "missing");
+  EXPECT_EQ(errorOf({"--library", "x.so", "--resume", "--save", "run",
+                     "--save-every=7", "--imported"},
+                    options),
+            "");
+  EXPECT_TRUE(options.resume && options.imported);
+  EXPECT_EQ(options.save, "run");
+  EXPECT_EQ(options.saveEvery, 7);
 }
 
 TEST(Options, RefusesNumbersOutOfRange) {
@@ -109,9 +123,10 @@ TEST(Options, NeedsAValueAndOneTask) {
   EXPECT_EQ(errorOf({"--emit-step", "--steps"}, options),
             "--steps takes a whole number from 1 to 1000000, not ''");
   Options none, both;
-  EXPECT_EQ(errorOf({}, none), "give either --emit-step or --library");
+  EXPECT_EQ(errorOf({}, none),
+            "give one of --emit-step, --list-parameters and --library");
   EXPECT_EQ(errorOf({"--emit-step", "--library", "x"}, both),
-            "give either --emit-step or --library");
+            "give one of --emit-step, --list-parameters and --library");
 }
 
 TEST(LossCurve, ShortAndNonFiniteCurves) {
@@ -119,5 +134,7 @@ TEST(LossCurve, ShortAndNonFiniteCurves) {
   EXPECT_EQ(lossCurve({2.0, 1.0}),
             "  steps     1-1     2.000 " + std::string(50, '#') +
                 "\n  steps     2-2     1.000 " + std::string(25, '#') + "\n");
+  EXPECT_EQ(lossCurve({2.0}, 7),
+            "  steps     8-8     2.000 " + std::string(50, '#') + "\n");
   EXPECT_EQ(lossCurve({std::nan("")}), "  steps     1-1     nan \n");
 }
