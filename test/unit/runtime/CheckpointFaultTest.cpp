@@ -18,6 +18,8 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
+#include <iterator>
 #include <mutex>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +38,9 @@ std::atomic<Fault> faultKind;
 std::mutex logMutex;
 std::vector<std::string> operationLog;
 
+/// A full disk, a folder that is read-only, a quota, and no permission.
+constexpr int kErrors[] = {ENOSPC, EROFS, EDQUOT, EACCES};
+
 int injectFault(const char *operation, const std::string &path) {
   int64_t number = numOperations++;
   {
@@ -46,7 +51,9 @@ int injectFault(const char *operation, const std::string &path) {
     return 0;
   if (faultKind == Fault::Kill)
     raise(SIGKILL);
-  return number == faultAt || faultKind == Fault::AllFromThere ? ENOSPC : 0;
+  return number == faultAt || faultKind == Fault::AllFromThere
+             ? kErrors[number % std::size(kErrors)]
+             : 0;
 }
 
 constexpr int64_t kNever = INT64_MAX;
@@ -204,20 +211,24 @@ TEST(CheckpointFaults, NoStepGoesOnWithHalfOfALoad) {
 TEST(CheckpointFaults, TheMessageNamesRankFileAndReason) {
   TemporaryFolder folder;
   LibraryBuilder library = makeStateStep({3});
-  fileFault = [](const char *operation, const std::string &path) {
-    bool isIt = std::string(operation) == "write" &&
-                path.find("rank-00002") != path.npos;
-    return isIt ? ENOSPC : 0;
-  };
-  runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
-    expectStatus(ZERO_RT_INVALID_ARGUMENT, save(step, folder.at()),
-                 ("save failed on rank 2: cannot write '" +
-                  folder.at("save-1/rank-00002.safetensors") +
-                  "': No space left on device")
-                     .c_str());
-  });
-  fileFault = nullptr;
-  EXPECT_TRUE(namesIn(folder.at()).empty());
+  static int error;
+  for (int wanted : kErrors) {
+    error = wanted;
+    fileFault = [](const char *operation, const std::string &path) {
+      bool isIt = std::string(operation) == "write" &&
+                  path.find("rank-00002") != path.npos;
+      return isIt ? error : 0;
+    };
+    runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+      expectStatus(ZERO_RT_INVALID_ARGUMENT, save(step, folder.at()),
+                   ("save failed on rank 2: cannot write '" +
+                    folder.at("save-1/rank-00002.safetensors") +
+                    "': " + std::strerror(wanted))
+                       .c_str());
+    });
+    fileFault = nullptr;
+    EXPECT_TRUE(namesIn(folder.at()).empty());
+  }
 }
 
 // The names of a new folder are on the disk before the index names them.
@@ -270,31 +281,67 @@ TEST(CheckpointFaults, FilesAreSyncedBeforeTheIndexNamesThem) {
   EXPECT_LT(synced, size_t(removed - operationLog.begin()));
 }
 
-// The process is killed at each operation.
-TEST_P(CheckpointFault, AKilledProcessLeavesOneThatLoads) {
-  LibraryBuilder library = makeStateStep({1});
-  for (int64_t at = 0, killed = 1; killed; ++at) {
-    SCOPED_TRACE(at);
-    TemporaryFolder folder;
-    saveState(library.get(), folder.at(), 1, 1);
-    pid_t child = fork();
-    if (child == 0) {
-      FaultScope scope(at, Fault::Kill);
-      runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
-        fillState(step, 2);
-        expectOk(saveAs(step, folder.at(), 2, GetParam()));
-      });
-      _exit(testing::Test::HasFailure());
-    }
-    ASSERT_GT(child, 0);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    killed = WIFSIGNALED(status);
-    EXPECT_TRUE(killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
-    expectOneOf(library.get(), folder.at(), 1, 2);
-    if (!killed)
-      expectLoads(library.get(), folder.at(), 2, 2);
+/// What is in the folder before the save that is cut off.
+enum class Before { Nothing, Whole, WholeAndKilled };
+
+/// A process saves state 2 and is killed at operation |at|. Whether it was.
+static bool saveAndKill(const zero_rt_library &library,
+                        const std::string &folder, int64_t at,
+                        bool isInBackground) {
+  pid_t child = fork();
+  if (child == 0) {
+    FaultScope scope(at, Fault::Kill);
+    runSteps(library, [&](int32_t, zero_rt_step *step) {
+      fillState(step, 2);
+      expectOk(saveAs(step, folder, 2, isInBackground));
+    });
+    _exit(testing::Test::HasFailure());
   }
+  EXPECT_GT(child, 0);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) ||
+              (WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  return WIFSIGNALED(status);
+}
+
+// The process is killed at each operation of any of its ranks. One rank loads
+// what is there.
+TEST_P(CheckpointFault, AKilledProcessLeavesOneThatLoads) {
+  LibraryBuilder one = makeStateStep({1});
+  int64_t kills = 0, loads = 0;
+  for (int32_t ranks : {1, 2, 7, 16})
+    for (Before before :
+         {Before::Nothing, Before::Whole, Before::WholeAndKilled}) {
+      StateLayout layout = {ranks};
+      layout.isSharded = ranks == 2;
+      LibraryBuilder library = makeStateStep(layout);
+      for (int64_t at = 0, killed = 1; killed; ++at) {
+        SCOPED_TRACE(std::to_string(ranks) + " ranks, at " +
+                     std::to_string(at));
+        TemporaryFolder folder;
+        if (before != Before::Nothing)
+          saveState(one.get(), folder.at(), 1, 1);
+        if (before == Before::WholeAndKilled) // at another operation
+          kills +=
+              saveAndKill(library.get(), folder.at(), at * 5 % 11, GetParam());
+        killed = saveAndKill(library.get(), folder.at(), at, GetParam());
+        kills += killed;
+        runSteps(one.get(), [&](int32_t, zero_rt_step *step) {
+          int64_t number = -1;
+          if (load(step, folder.at(), &number)) {
+            EXPECT_TRUE(before == Before::Nothing && killed)
+                << zero_rt_message();
+            return;
+          }
+          ++loads;
+          EXPECT_TRUE(number == 2 || (number == 1 && killed));
+          EXPECT_TRUE(hasState(step, uint64_t(number)));
+        });
+      }
+    }
+  EXPECT_GE(kills, 500); // in each of two ways
+  EXPECT_GE(loads, 300);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, CheckpointFault, testing::Bool(),
