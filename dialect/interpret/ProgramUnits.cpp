@@ -201,13 +201,16 @@ UnitTableOp ProgramInterpreter::getUnit(FlatSymbolRefAttr bucket) {
 }
 
 void ProgramInterpreter::fillFrozen() {
-  for (auto table : program.getOp().getOps<zrt::FrozenTableOp>()) {
+  for (auto [t, table] :
+       llvm::enumerate(program.getOp().getOps<zrt::FrozenTableOp>())) {
     const Buffer &buffer = program.getBuffer(table.getParametersAttr());
     PerRank &contents = program.write(table.getParametersAttr());
     for (int64_t rank = 0; rank < ranks.size(); ++rank)
       for (auto [i, number] : llvm::enumerate(contents[rank].elements))
-        // Each type has these numbers, and neighbours differ.
-        number = {1.0 + (buffer.held[rank].begin + int64_t(i)) % 127};
+        // Each type has these numbers. Neighbours differ, and so do buckets.
+        number = {1.0 +
+                  (buffer.held[rank].begin + int64_t(i) + 17 * int64_t(t)) %
+                      127};
   }
 }
 

@@ -90,9 +90,9 @@ constexpr Explanation kExplained[] = {
     {"zero.group", "",
      "nothing runs by it; it says which groups a program may leave as they "
      "are"},
-    {"zero.bucket type: another element type", " taken in f32",
-     "the bucket claims f32, and sums in bf16 as the step does; no call reads "
-     "the claim"},
+    {"zero.bucket type: another element type", " taken in f",
+     "the bucket claims f32 or f16, and sums in another type as the step does; "
+     "no call reads the claim"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"", " the outcome is 0 or 3: ",
      "in a step of one backward pass no rank makes another number of them"},
