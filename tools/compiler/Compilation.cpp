@@ -89,5 +89,11 @@ LogicalResult Compilation::lower(const LowerOptions &options) {
 
 FailureOr<CompiledStep> Compilation::compile(CompileOptions options) {
   options.proof = proof;
-  return compileStep(getModule(), options);
+  FailureOr<CompiledStep> compiled = compileStep(getModule(), options);
+  if (failed(compiled))
+    return failure();
+  std::string message;
+  if (failed(settings.checkMemory(compiled->getPlan({}), message)))
+    return fail(ExitCode::failed, message);
+  return compiled;
 }

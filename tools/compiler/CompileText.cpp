@@ -110,12 +110,17 @@ zero::compileStepText(const CompileSettings &settings,
   if (!settings.cache.text.empty()) {
     entry.emplace(settings, output.step,
                   reference ? reference->getBuffer() : "");
+    auto finish = [&] {
+      return succeeded(settings.checkMemory(output.plan, message))
+                 ? success()
+                 : fail(ExitCode::failed);
+    };
     if (entry->read(output))
-      return success();
+      return finish();
     if (failed(entry->lock(kLockLimit, message)))
       return fail(ExitCode::environment);
     if (entry->read(output))
-      return success();
+      return finish();
   }
   if (failed(compileAnew(settings, std::move(step), std::move(reference), lower,
                          compile, output, errors)))

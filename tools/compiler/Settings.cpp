@@ -7,6 +7,8 @@
 #include "tools/compiler/Settings.h"
 
 #include "tools/driver/Nesting.h"
+#include "tools/plan/PlanBytes.h"
+#include "tools/plan/PlanTable.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -48,14 +50,34 @@ static LogicalResult getCudaTarget(StringRef target,
 
 LogicalResult CompileSettings::get(LowerOptions &lower, CompileOptions &compile,
                                    std::string &message) const {
+  int64_t most;
   if (failed(checkCpuName(cpu.text, message)) ||
       failed(LowerSettings::get(lower, message)) ||
       failed(getCudaTarget(target.text, compile.cuda, message)) ||
+      failed(readMaxBytes(maxBytes, most, message)) ||
       (name.isGiven && failed(checkLibraryName(name.text, message))))
     return failure();
   compile.name = name.text;
   compile.target.cpu = cpu.text;
   return success();
+}
+
+LogicalResult CompileSettings::checkMemory(StringRef plan,
+                                           std::string &message) const {
+  int64_t most;
+  if (failed(readMaxBytes(maxBytes, most, message)))
+    return failure();
+  if (!most)
+    return success();
+  json::Value read = cantFail(json::parse(plan));
+  int64_t needed = getMostBytes(*read.getAsObject(), "device");
+  if (needed <= most)
+    return success();
+  message = "step needs " + formatBytes(needed) +
+            " on the device of a rank, and --max-bytes is " +
+            formatBytes(most) + "; zero-explain --max-bytes=" + maxBytes.text +
+            " says at which --stage and --offload it fits";
+  return failure();
 }
 
 /// Puts |value| into |option|.
@@ -94,7 +116,7 @@ LogicalResult zero::readSettings(StringRef text, CompileSettings &settings,
     if (option != &LowerSettings::until)
       known.push_back(&(settings.*option));
   known.append({&settings.name, &settings.step, &settings.cpu, &settings.target,
-                &settings.cache});
+                &settings.maxBytes, &settings.cache});
   for (const auto &[key, value] : *object) {
     auto **option = llvm::find_if(known, [&key = key](OptionText *option) {
       return option->name == StringRef(key);

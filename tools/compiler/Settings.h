@@ -17,6 +17,9 @@ struct CompileSettings : LowerSettings {
   /// Checks the options and puts them into |lower| and |compile|.
   mlir::LogicalResult get(LowerOptions &lower, CompileOptions &compile,
                           std::string &message) const;
+  /// Checks that the step of |plan| fits into the memory of a device.
+  mlir::LogicalResult checkMemory(llvm::StringRef plan,
+                                  std::string &message) const;
   /// The name of the step that a recipe describes.
   llvm::StringRef getRecipeName() const {
     return name.text.empty() ? "train" : llvm::StringRef(name.text);
@@ -26,6 +29,8 @@ struct CompileSettings : LowerSettings {
   OptionText step{"step", ""};
   OptionText cpu{"cpu", "x86-64-v3"};
   OptionText target{"target", "cpu"};
+  /// Memory of a device, such as 80GiB. A step that needs more is an error.
+  OptionText maxBytes{"max-bytes", ""};
   /// A folder of steps that have been compiled before.
   OptionText cache{"cache", ""};
   bool isProved = true;

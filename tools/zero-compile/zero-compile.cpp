@@ -59,13 +59,16 @@ struct CompileFlags {
                "Target of the kernels (default cpu). cuda adds PTX, which "
                "the\ndriver compiles for any GPU from sm_80 on. Names such as "
                "sm_90\nadd machine code for these GPUs, which needs ptxas"),
+        maxBytes(settings.maxBytes, category, "80GiB",
+                 "Memory of a device. A step that needs more on a rank is an "
+                 "error"),
         cache(settings.cache, category, "folder",
               "Folder of steps that have been compiled before. A step that "
               "is\nthere is not compiled again; of several processes one "
               "compiles it") {}
 
   zero::LowerFlags lower;
-  zero::TextFlag name, cpu, target, cache;
+  zero::TextFlag name, cpu, target, maxBytes, cache;
 };
 } // namespace
 

@@ -7,6 +7,7 @@
 #include "tools/zero-explain/Explain.h"
 
 #include "codegen/host/EmitLibrary.h"
+#include "tools/plan/PlanBytes.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -25,51 +26,33 @@ json::Object Cost::toJson() const {
                       {"host_traffic_at_apply", hostTraffic}};
 }
 
-std::vector<const json::Object *> zero::getStages(const json::Object &plan) {
-  const json::Array *stages = plan.getArray("stages");
-  if (!stages)
-    return {&plan};
-  std::vector<const json::Object *> found;
-  for (const json::Value &stage : *stages)
-    found.push_back(stage.getAsObject());
-  return found;
-}
-
-static int64_t get(const json::Object &stage, StringRef table, StringRef row,
-                   StringRef column) {
-  return *stage.getObject(table)->getObject(row)->getInteger(column);
-}
-
 static Cost readCost(const json::Object &plan) {
   Cost cost;
+  cost.deviceBytes = getMostBytes(plan, "device");
+  cost.hostBytes = getMostBytes(plan, "host");
   auto raise = [](int64_t &most, int64_t value) {
     most = std::max(most, value);
   };
   for (const json::Object *stage : getStages(plan)) {
-    for (StringRef backwards : {"one_backward", "several_backwards"}) {
-      raise(cost.deviceBytes,
-            get(*stage, "total_bytes_per_rank", backwards, "device"));
-      raise(cost.hostBytes,
-            get(*stage, "total_bytes_per_rank", backwards, "host"));
-    }
     int64_t sent =
-        get(*stage, "traffic_per_rank", "first_backward", "bytes_sent");
+        getNumber(*stage, "traffic_per_rank", "first_backward", "bytes_sent");
     // Each unit is gathered in the forward pass and in the backward pass.
     if (stage->getObject("traffic_per_rank")->getObject("unshard_all")) {
-      sent += 2 * get(*stage, "traffic_per_rank", "unshard_all", "bytes_sent");
+      sent += 2 * getNumber(*stage, "traffic_per_rank", "unshard_all",
+                            "bytes_sent");
       raise(cost.copiedInBackward,
-            2 * get(*stage, "traffic_per_rank", "unshard_all",
-                    "bytes_copied_between_spaces"));
+            2 * getNumber(*stage, "traffic_per_rank", "unshard_all",
+                          "bytes_copied_between_spaces"));
     }
     raise(cost.sentInBackward, sent);
     raise(cost.sentAtApply,
-          get(*stage, "traffic_per_rank", "apply", "bytes_sent"));
-    raise(cost.copied, get(*stage, "traffic_per_rank", "apply",
-                           "bytes_copied_between_spaces"));
+          getNumber(*stage, "traffic_per_rank", "apply", "bytes_sent"));
+    raise(cost.copied, getNumber(*stage, "traffic_per_rank", "apply",
+                                 "bytes_copied_between_spaces"));
     raise(cost.deviceTraffic,
-          get(*stage, "kernels_per_rank", "apply", "device_bytes"));
+          getNumber(*stage, "kernels_per_rank", "apply", "device_bytes"));
     raise(cost.hostTraffic,
-          get(*stage, "kernels_per_rank", "apply", "host_bytes"));
+          getNumber(*stage, "kernels_per_rank", "apply", "host_bytes"));
   }
   return cost;
 }

@@ -43,10 +43,6 @@ struct Choice {
 /// so has a reason.
 Choice explain(mlir::ModuleOp module, const LowerOptions &options);
 
-/// The programs of the ranks of |plan|: one for each pipeline stage.
-std::vector<const llvm::json::Object *>
-getStages(const llvm::json::Object &plan);
-
 } // namespace zero
 
 #endif // ZERO_TOOLS_ZERO_EXPLAIN_EXPLAIN_H

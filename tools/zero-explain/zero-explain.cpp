@@ -7,8 +7,10 @@
 #include "dialect/zero/CountOf.h"
 #include "tools/driver/Tool.h"
 #include "tools/import/StepSource.h"
+#include "tools/plan/PlanBytes.h"
 #include "tools/plan/PlanTable.h"
 #include "tools/zero-explain/Print.h"
+#include "tools/zero-explain/Scale.h"
 
 #include "codegen/host/EmitLibrary.h"
 
@@ -26,6 +28,10 @@ static cl::opt<std::string>
     machineFlag("machine", cl::value_desc("machine.json"), cl::cat(category),
                 cl::desc("Bandwidths of a machine, for times; "
                          "examples/machines has two"));
+static cl::opt<std::string> scaleFlag(
+    "scale", cl::value_desc("axis"), cl::cat(category),
+    cl::desc("Axis of the mesh that gets other sizes, for 8 to 16384 ranks: "
+             "memory,\nand times on --machine"));
 static zero::OptionText maxBytes{"max-bytes", ""};
 static zero::TextFlag
     maxBytesFlag(maxBytes, category, "80GiB",
@@ -41,6 +47,7 @@ struct Question {
   zero::LowerOptions options; // of the choice that is told in full
   int64_t maxBytes = 0;       // 0: any
   std::optional<zero::Machine> machine;
+  std::vector<zero::ScaledStep> scaled; // with --scale
 };
 } // namespace
 
@@ -55,15 +62,12 @@ static LogicalResult readQuestion(const zero::LowerSettings &settings,
   }
   if (failed(settings.get(question.options, message)))
     return failure();
-  if (maxBytes.isGiven) {
-    std::optional<int64_t> bytes = zero::parseBytes(maxBytes.text);
-    if (!bytes) {
-      message = "--max-bytes must be a number of bytes, or of KiB, MiB or GiB, "
-                "such as 80GiB; got '" +
-                maxBytes.text + "'";
-      return failure();
-    }
-    question.maxBytes = *bytes;
+  if (failed(zero::readMaxBytes(maxBytes, question.maxBytes, message)))
+    return failure();
+  if (machineFlag.empty() && !scaleFlag.empty()) {
+    message = "--scale estimates times on a machine; give --machine, such as "
+              "examples/machines/h200-8x.json";
+    return failure();
   }
   if (machineFlag.empty())
     return success();
@@ -163,6 +167,13 @@ static int finish(zero::Tool &tool, const Question &question,
       result["seconds"] = json::Object{{"machine", machine->name},
                                        {"stages", std::move(times)}};
     }
+    if (!question.scaled.empty()) {
+      json::Array steps;
+      for (const zero::ScaledStep &step : question.scaled)
+        steps.push_back(step.toJson());
+      result["scale"] =
+          json::Object{{"axis", scaleFlag}, {"steps", std::move(steps)}};
+    }
     return tool.finish(std::move(result));
   }
   auto &os = llvm::outs();
@@ -173,6 +184,8 @@ static int finish(zero::Tool &tool, const Question &question,
   zero::printPlanTable(plan, os);
   for (const json::Object *stage : stages)
     zero::printDetails(*stage, machine, os);
+  if (!question.scaled.empty())
+    zero::printScale(question.scaled, scaleFlag, *machine, os);
   return tool.finish();
 }
 
@@ -188,6 +201,8 @@ int main(int argc, char **argv) {
           "  zero-explain step.mlir --mesh=dp=64 --max-bytes=80GiB\n"
           "  zero-explain step.mlir --mesh=dp=8 --stage=2 "
           "--machine=examples/machines/h200-8x.json\n"
+          "  zero-explain step.mlir --stage=2 --scale=dp "
+          "--machine=examples/machines/h200-8x.json\n"
           "  zero-explain --parameters=model.json --recipe=adamw,max_norm=1 "
           "--mesh=dp=4\n"
           "  zero-explain --import-deepspeed=ds_config.json "
@@ -195,8 +210,8 @@ int main(int argc, char **argv) {
           "--mesh=dp=64\n\n"
           "prints memory and traffic of a rank at all ZeRO stages side by "
           "side, and those of\n--stage and --offload in full: memory by role, "
-          "collectives by op, group and type,\nand times on a machine. Nothing "
-          "is compiled.\n",
+          "collectives by op, group and type,\nand times on a machine, also on "
+          "more ranks. Nothing is compiled.\n",
           jsonFlag))
     return tool.finish();
   Question question;
@@ -238,6 +253,14 @@ int main(int argc, char **argv) {
   });
   if (!chosen.reason.empty())
     return tool.fail(ExitCode::failed, chosen.reason);
+  if (!scaleFlag.empty()) {
+    FailureOr<std::vector<zero::ScaledStep>> scaled =
+        zero::scale(chosen.stage == 3 ? sharded.module : step.getModule(),
+                    question.options, scaleFlag, *question.machine, message);
+    if (failed(scaled))
+      return tool.fail(ExitCode::usage, message);
+    question.scaled = std::move(*scaled);
+  }
   if (maxBytes.isGiven && chosen.cost.deviceBytes > question.maxBytes)
     tool.errors.add(ExitCode::failed,
                     describeExcess(chosen, choices, question.maxBytes,

@@ -78,9 +78,9 @@ typedef struct zero_compiler_request {
   /// An object of JSON with the flags of zero-compile, or null:
   /// {"mesh": "dp=4", "stage": 2}. Keys: mesh, stage, shard-over,
   /// keep-after-forward, unit-order, prefetch-units, reduce, offload,
-  /// bucket-bytes, name, step, cpu, target and cache, which `zero-compile
-  /// --help` describes. A value is a string or a whole number. Errors call the
-  /// option "stage" --stage.
+  /// bucket-bytes, name, step, cpu, target, max-bytes and cache, which
+  /// `zero-compile --help` describes. A value is a string or a whole number.
+  /// Errors call the option "stage" --stage.
   const char *options;
 } zero_compiler_request;
 
