@@ -25,8 +25,8 @@ struct ScaledStep {
   llvm::json::Object toJson() const;
 };
 
-/// Lowers |module| as |options| say for 8, 16, ... 16384 ranks. |axis| has
-/// other sizes, and the other axes keep theirs. Fails if the mesh has no such
+/// Lowers |module| as |options| say for 8 to 16384 ranks: |axis| has powers of
+/// 2 as sizes, and the other axes keep theirs. Fails if the mesh has no such
 /// axis.
 llvm::FailureOr<std::vector<ScaledStep>>
 scale(mlir::ModuleOp module, const LowerOptions &options, llvm::StringRef axis,
