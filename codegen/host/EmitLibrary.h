@@ -37,9 +37,20 @@ struct ProofNote {
   std::vector<std::string> preconditions;
 };
 
-/// The plan as JSON: parameters, buckets, bytes per rank by role, and
-/// collectives. If there are several pipeline stages, the collectives of each
-/// one. |validated| says what of the library was compared with the program.
+/// The part of the plan without parameters: what a rank has, sends and runs. If
+/// there are several pipeline stages, a list of that. It refers to texts of the
+/// stages.
+llvm::json::Object describePrograms(llvm::ArrayRef<StageProgram> stages);
+/// The plan: parameters, buckets, bytes per rank by role, and collectives. If
+/// there are several pipeline stages, the collectives of each one. |validated|
+/// says what of the library was compared with the program. It refers to texts
+/// of the arguments.
+llvm::json::Object describePlan(llvm::ArrayRef<StageProgram> stages,
+                                const Tables &whole, llvm::StringRef cpu,
+                                const ProofNote &proof,
+                                llvm::json::Object validated,
+                                const CudaCode *cuda = nullptr);
+/// The same as text.
 std::string emitPlan(llvm::ArrayRef<StageProgram> stages, const Tables &whole,
                      llvm::StringRef cpu, const ProofNote &proof,
                      llvm::json::Object validated,

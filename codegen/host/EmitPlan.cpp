@@ -185,10 +185,28 @@ static json::Array describeFrozen(ModuleOp module, zrt::ProgramOp program,
   return array;
 }
 
-std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
-                           StringRef cpu, const ProofNote &proof,
-                           json::Object validated, const CudaCode *cuda) {
-  json::Array parameters;
+json::Object zero::describePrograms(ArrayRef<StageProgram> stages) {
+  json::Object object;
+  if (stages.size() == 1) {
+    describeStage(stages.front(), object);
+    return object;
+  }
+  json::Array list;
+  for (const StageProgram &stage : stages) {
+    json::Object one{{"on", describeStages(stage.coordinates)}};
+    describeStage(stage, one);
+    list.push_back(std::move(one));
+  }
+  object["stages"] = std::move(list);
+  return object;
+}
+
+json::Object zero::describePlan(ArrayRef<StageProgram> stages,
+                                const Tables &whole, StringRef cpu,
+                                const ProofNote &proof, json::Object validated,
+                                const CudaCode *cuda) {
+  json::Array parameters; // whose values are copied when it grows
+  parameters.reserve(whole.parameters.size());
   zrt::ProgramOp program = stages.front().program;
   auto module = program->getParentOfType<ModuleOp>();
   auto trained =
@@ -240,16 +258,15 @@ std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
     plan["cuda"] =
         json::Object{{"ptx", getPtxArch()}, {"cubins", std::move(archs)}};
   }
-  if (stages.size() == 1) {
-    describeStage(stages.front(), plan);
-  } else {
-    json::Array list;
-    for (const StageProgram &stage : stages) {
-      json::Object object{{"on", describeStages(stage.coordinates)}};
-      describeStage(stage, object);
-      list.push_back(std::move(object));
-    }
-    plan["stages"] = std::move(list);
-  }
-  return llvm::formatv("{0:2}", json::Value(std::move(plan))).str() + "\n";
+  for (auto &[key, value] : describePrograms(stages))
+    plan[key] = std::move(value);
+  return plan;
+}
+
+std::string zero::emitPlan(ArrayRef<StageProgram> stages, const Tables &whole,
+                           StringRef cpu, const ProofNote &proof,
+                           json::Object validated, const CudaCode *cuda) {
+  json::Value plan =
+      describePlan(stages, whole, cpu, proof, std::move(validated), cuda);
+  return llvm::formatv("{0:2}", plan).str() + "\n";
 }

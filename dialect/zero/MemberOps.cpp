@@ -195,8 +195,13 @@ int64_t zero::getNumHeld(LaidOut layout, ParameterOp parameter) {
 /// them: at the first one.
 template <typename OpT> static LogicalResult verifyNoSharedMember(OpT op) {
   auto module = dyn_cast_if_present<ModuleOp>(op->getParentOp());
-  if (!module || *module.template getOps<OpT>().begin() != op)
+  if (!module)
     return success();
+  // From here backwards: parameters come first, and there may be many.
+  for (Operation *other = op->getPrevNode(); other;
+       other = other->getPrevNode())
+    if (isa<OpT>(other))
+      return success();
   llvm::DenseMap<Attribute, OpT> ownerOf;
   for (auto owner : module.template getOps<OpT>())
     for (Attribute member : owner.getMembers()) {

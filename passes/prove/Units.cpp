@@ -250,6 +250,10 @@ static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
           << "unit '" << unit.getSymName()
           << "' has no zrt.unit_table, and others have: callers number them in "
              "the order of their declarations";
+  llvm::DenseSet<Attribute> frozen; // a look-up for each would be quadratic
+  for (auto parameter : module.getOps<ParameterOp>())
+    if (parameter.getFrozen())
+      frozen.insert(FlatSymbolRefAttr::get(parameter));
   for (auto table : program.getOps<zrt::UnitTableOp>()) {
     if (table.isElsewhere())
       proof.report.error(table)
@@ -260,8 +264,7 @@ static void checkFrozen(Proof &proof, zrt::ProgramOp program) {
     if (!unit)
       continue; // its verifier reports it
     for (auto member : unit.getMembers().getAsRange<FlatSymbolRefAttr>())
-      if (module.lookupSymbol<ParameterOp>(member).getFrozen() &&
-          !known.contains(member))
+      if (frozen.contains(member) && !known.contains(member))
         proof.report.error(table)
             << "frozen " << member << " of unit " << table.getUnitAttr()
             << " is in no zero.frozen_bucket";

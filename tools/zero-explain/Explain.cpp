@@ -57,8 +57,28 @@ static Cost readCost(const json::Object &plan) {
   return cost;
 }
 
-/// The plan of |module|, which is scheduled.
-static FailureOr<json::Object> makePlan(ModuleOp module) {
+/// A copy of |value| that refers to no text elsewhere.
+static json::Value own(const json::Value &value) {
+  if (std::optional<StringRef> text = value.getAsString())
+    return text->str();
+  if (const json::Array *array = value.getAsArray()) {
+    json::Array copy;
+    copy.reserve(array->size());
+    for (const json::Value &element : *array)
+      copy.push_back(own(element));
+    return copy;
+  }
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    return value;
+  json::Object copy;
+  for (const auto &[key, member] : *object)
+    copy[StringRef(key).str()] = own(member);
+  return copy;
+}
+
+/// The plan of |module|, which is scheduled; all of it if |isWhole|.
+static FailureOr<json::Object> makePlan(ModuleOp module, bool isWhole) {
   auto program = *module.getOps<zrt::ProgramOp>().begin();
   FailureOr<Tables> tables = buildTables(program);
   if (failed(tables))
@@ -66,34 +86,59 @@ static FailureOr<json::Object> makePlan(ModuleOp module) {
   FailureOr<std::vector<StageProgram>> stages = splitStages(program, *tables);
   if (failed(stages))
     return failure();
-  std::string text = emitPlan(*stages, *tables, /*cpu=*/"", ProofNote(), {});
-  json::Value whole = cantFail(json::parse(text));
+  // What describes a plan refers to the texts of |tables|.
+  if (!isWhole)
+    return *own(describePrograms(*stages)).getAsObject();
+  json::Object whole =
+      describePlan(*stages, *tables, /*cpu=*/"", ProofNote(), {});
   // It describes no library. (LLVM 19 still prints a key after erase().)
   json::Object plan;
-  for (auto &[key, value] : *whole.getAsObject())
+  for (const auto &[key, value] : whole)
     if (!llvm::is_contained({"cpu", "proved", "preconditions", "validated"},
                             StringRef(key)))
-      plan[key] = std::move(value);
+      plan[key] = own(value);
   return plan;
 }
 
-Choice zero::explain(ModuleOp module, const LowerOptions &options) {
+namespace {
+/// Puts the first error into |reason|.
+class FirstError : public ScopedDiagnosticHandler {
+public:
+  FirstError(MLIRContext *context, std::string &reason)
+      : ScopedDiagnosticHandler(context, [&reason](Diagnostic &error) {
+          if (error.getSeverity() == DiagnosticSeverity::Error &&
+              reason.empty())
+            reason = error.str();
+          return success();
+        }) {}
+};
+} // namespace
+
+std::string zero::putOnMesh(ModuleOp module, const LowerOptions &options) {
+  LowerOptions onlyMesh;
+  onlyMesh.mesh = options.mesh.getValue();
+  onlyMesh.until = std::string("logical");
+  std::string reason;
+  FirstError handler(module.getContext(), reason);
+  (void)lower(module, onlyMesh);
+  return reason;
+}
+
+Choice zero::explain(ModuleOp module, const LowerOptions &options,
+                     bool isWhole) {
   Choice choice;
   choice.stage = options.stage;
   choice.offload = options.offload;
-  // The first error is the reason.
-  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &error) {
-    if (error.getSeverity() == DiagnosticSeverity::Error &&
-        choice.reason.empty())
-      choice.reason = error.str();
-    return success();
-  });
+  FirstError handler(module.getContext(), choice.reason);
   OwningOpRef<ModuleOp> copy = module.clone();
   PassManager pm(module.getContext());
+  // What passes make of the step is not compiled, and verifying it would take
+  // longer than making it.
+  pm.enableVerifier(false);
   buildLowerPipeline(pm, options);
   if (failed(pm.run(*copy)))
     return choice;
-  FailureOr<json::Object> plan = makePlan(*copy);
+  FailureOr<json::Object> plan = makePlan(*copy, isWhole);
   if (failed(plan))
     return choice;
   choice.plan = std::move(*plan);

@@ -38,10 +38,16 @@ struct Choice {
   Cost cost;
 };
 
-/// Lowers a copy of |module| as |options| say. The plan is that of
-/// zero-compile, without facts of its code. A step that cannot be lowered
+/// Gives |module| the mesh of |options|. Why it cannot be on that mesh; empty
+/// if it can.
+std::string putOnMesh(mlir::ModuleOp module, const LowerOptions &options);
+
+/// Lowers a copy of |module|, which is on the mesh of |options|, as these say.
+/// The plan is that of zero-compile, without facts of its code, or what
+/// describePrograms has of it unless |isWhole|. A step that cannot be lowered
 /// so has a reason.
-Choice explain(mlir::ModuleOp module, const LowerOptions &options);
+Choice explain(mlir::ModuleOp module, const LowerOptions &options,
+               bool isWhole);
 
 } // namespace zero
 

@@ -28,17 +28,9 @@ json::Object ScaledStep::toJson() const {
   return object;
 }
 
-/// The axes of the mesh of |module|, with those sizes that |options| give.
-static FailureOr<MeshAxes> readAxes(ModuleOp module,
-                                    const LowerOptions &options) {
-  OwningOpRef<ModuleOp> copy = module.clone();
-  LowerOptions onlyMesh;
-  onlyMesh.mesh = options.mesh.getValue();
-  onlyMesh.until = std::string("logical");
-  if (failed(lower(*copy, onlyMesh)))
-    return failure();
+static MeshAxes readAxes(ModuleOp module) {
   MeshAxes axes;
-  auto mesh = *copy->getOps<MeshOp>().begin();
+  auto mesh = *module.getOps<MeshOp>().begin();
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
     axes.push_back({axis.getName().str(), axis.getSize()});
   return axes;
@@ -47,13 +39,11 @@ static FailureOr<MeshAxes> readAxes(ModuleOp module,
 FailureOr<std::vector<ScaledStep>>
 zero::scale(ModuleOp module, const LowerOptions &options, StringRef axis,
             const Machine &machine, std::string &message) {
-  FailureOr<MeshAxes> axes = readAxes(module, options);
-  if (failed(axes))
-    return failure();
-  auto scaled = llvm::find_if(*axes, [&](auto &a) { return a.first == axis; });
-  if (scaled == axes->end()) {
+  MeshAxes axes = readAxes(module);
+  auto scaled = llvm::find_if(axes, [&](auto &a) { return a.first == axis; });
+  if (scaled == axes.end()) {
     std::string names;
-    for (const auto &[name, size] : *axes)
+    for (const auto &[name, size] : axes)
       names += (names.empty() ? "" : ", ") + name;
     message = ("--scale names an axis of the mesh, " + Twine(names) +
                ", got '" + axis + "'")
@@ -61,7 +51,7 @@ zero::scale(ModuleOp module, const LowerOptions &options, StringRef axis,
     return failure();
   }
   int64_t others = 1;
-  for (const auto &[name, size] : *axes)
+  for (const auto &[name, size] : axes)
     if (name != axis)
       others *= size;
   std::vector<ScaledStep> steps;
@@ -73,14 +63,18 @@ zero::scale(ModuleOp module, const LowerOptions &options, StringRef axis,
     LowerOptions here;
     here.copyOptionValuesFrom(options);
     std::string mesh;
-    for (const auto &[name, number] : *axes)
+    for (const auto &[name, number] : axes)
       mesh += (mesh.empty() ? "" : ":") + name + "=" + std::to_string(number);
     here.mesh = mesh;
-    Choice choice = explain(module, here);
     ScaledStep &step = steps.emplace_back();
     step.ranks = ranks;
+    OwningOpRef<ModuleOp> copy = module.clone();
+    step.reason = putOnMesh(*copy, here);
+    if (!step.reason.empty())
+      continue;
+    Choice choice = explain(*copy, here, /*isWhole=*/false);
     step.reason = choice.reason;
-    if (!choice.reason.empty())
+    if (!step.reason.empty())
       continue;
     step.cost = choice.cost;
     for (const json::Object *stage : getStages(choice.plan)) {

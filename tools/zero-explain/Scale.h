@@ -25,9 +25,9 @@ struct ScaledStep {
   llvm::json::Object toJson() const;
 };
 
-/// Lowers |module| as |options| say for 8 to 16384 ranks: |axis| has powers of
-/// 2 as sizes, and the other axes keep theirs. Fails if the mesh has no such
-/// axis.
+/// Lowers |module|, which is on a mesh, as |options| say for 8 to 16384 ranks:
+/// |axis| has powers of 2 as sizes, and the other axes keep theirs. Fails if
+/// the mesh has no such axis.
 llvm::FailureOr<std::vector<ScaledStep>>
 scale(mlir::ModuleOp module, const LowerOptions &options, llvm::StringRef axis,
       const Machine &machine, std::string &message);

@@ -94,7 +94,14 @@ struct StepOfStage3 {
 };
 } // namespace
 
-/// The plans of all stages, with the state on the device and on the host.
+static bool isChosen(const zero::LowerOptions &options,
+                     const Question &question) {
+  return options.stage == question.options.stage &&
+         options.offload.getValue() == question.options.offload.getValue();
+}
+
+/// The costs of all stages, with the state on the device and on the host. What
+/// is chosen has its whole plan.
 static std::vector<Choice> explainAll(ModuleOp module,
                                       const StepOfStage3 &sharded,
                                       const Question &question) {
@@ -109,7 +116,8 @@ static std::vector<Choice> explainAll(ModuleOp module,
       options.offload = std::string(offload);
       if (stage < 3 || sharded.module)
         choices.push_back(
-            zero::explain(stage < 3 ? module : sharded.module, options));
+            zero::explain(stage < 3 ? module : sharded.module, options,
+                          /*isWhole=*/isChosen(options, question)));
       else if (!sharded.reason.empty())
         choices.push_back({stage, offload, sharded.reason, {}, {}});
     }
@@ -246,6 +254,12 @@ int main(int argc, char **argv) {
                          .emplace(context, std::move(units), stepFlag,
                                   "explained", tool.errors)
                          .getModule();
+  // One module may be both.
+  for (ModuleOp module : {step.getModule(), sharded.module})
+    if (module)
+      if (std::string reason = zero::putOnMesh(module, question.options);
+          !reason.empty())
+        return tool.fail(ExitCode::failed, reason);
   std::vector<Choice> choices = explainAll(step.getModule(), sharded, question);
   const Choice &chosen = *llvm::find_if(choices, [&](const Choice &choice) {
     return choice.stage == question.options.stage &&

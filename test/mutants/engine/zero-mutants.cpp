@@ -118,6 +118,8 @@ constexpr Explanation kExplained[] = {
      "a square of it that is compared with itself: no script has a nan there"},
     {"rounded to bf16", "gradients that are finite overflow there",
      "no script has gradients between the largest of bf16 and that of f32"},
+    {"arith.extf: rounded to bf16", "which only converts parameters, once",
+     "what arrived in bf16 it does not change"},
     {"math.copysign: rounded", "", "a sign is exact in any type"},
     {"arith.select: rounded", "'m' in new ", "of a sign, as above: Lion's"},
     {"arith.mulf: rounded", "'m' in new ", "the sign of it alone is used"},
