@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import pytest
@@ -333,6 +334,22 @@ def test_hyperparameters_that_differ(workers: Workers, zero: int) -> None:
         "the same on all ranks"
     )
     assert workers.run(step_with_another_rate, zero) == [message] * 2
+
+
+def get_rank_of_error() -> tuple[int | None, list[str]]:
+    try:
+        zo.SGD(nn.Linear(3, 2), lr=-1.0)
+    except ZeroOptError as error:
+        return error.rank, getattr(error, "__notes__", [])
+    return None, ["not refused"]
+
+
+def test_errors_have_the_rank(workers: Workers) -> None:
+    has_notes = sys.version_info >= (3, 11)
+    assert workers.run(get_rank_of_error) == [
+        (rank, [f"on rank {rank}"] if has_notes else []) for rank in (0, 1)
+    ]
+    assert get_rank_of_error() == (None, [])
 
 
 def test_a_rank_that_does_not_come(workers: Workers) -> None:

@@ -111,6 +111,13 @@ void Trace::add(const Span &span) {
   argument("bytes_sent", span.bytesSent);
   argument("bytes_copied", span.bytesCopied);
   argument("launches", span.launches);
+  // Of the call, with its waits for other ranks.
+  if (span.bytesSent && span.end > span.begin) {
+    char text[48];
+    std::snprintf(text, sizeof(text), ",\"gb_per_s\":%.3f",
+                  double(span.bytesSent) / double(span.end - span.begin));
+    line += text;
+  }
   std::lock_guard<std::mutex> lock(mutex);
   if (file >= 0)
     append(line + "}},\n");

@@ -31,6 +31,8 @@ for rank, counted in enumerate(counters):
         assert gather["name"] == "all_gather b0.parameters"
         assert gather["tid"] == 1  # the stream of collectives
         end = gather["ts"] + gather["dur"]
+        rate = gather["args"]["bytes_sent"] / (1000 * gather["dur"])
+        assert abs(gather["args"]["gb_per_s"] - rate) < 0.001 + 0.01 * rate, gather
         assert any(one["ts"] <= gather["ts"] and end <= one["ts"] + one["dur"] + 0.002
                    for one in outer)
     names = {span["name"] for span in spans}
