@@ -79,7 +79,7 @@ template <> void Calls::runOp(zrt::PackOp op) {
   if (buckets.lookup(bucket).isUsedTwice &&
       (further.expr != added || further.roundings.hasLost() ||
        !further.roundings.getNarrowest().holds(kept) ||
-       !further.roundings.findBeyond(plain.roundings).empty()))
+       further.roundings.findBeyond(plain.roundings)))
     proof.report.error(op) << "a further use of a parameter of @"
                            << bucket.getValue()
                            << " is not added: " << arriving.getAddAttr()

@@ -182,7 +182,7 @@ void Comparison::compareElements(const ParameterSemantics &a,
   const Number *shown = nullptr;
   const Number *shownExpected = nullptr;
   std::optional<Narrowing> shownNarrowing;
-  std::string shownBeyond;
+  std::optional<Beyond> shownBeyond;
   std::string shownRole;
   size_t length = 0;
   for (auto &[role, expected] : x.roles) {
@@ -194,8 +194,9 @@ void Comparison::compareElements(const ParameterSemantics &a,
     bool differs = !areEqual(number->expr, expected.expr, &a);
     std::optional<Narrowing> narrowing =
         number->roundings.findNarrower(expected.roundings, role);
-    std::string beyond = number->roundings.findBeyond(expected.roundings);
-    if (!differs && !narrowing && beyond.empty() &&
+    std::optional<Beyond> beyond =
+        number->roundings.findBeyond(expected.roundings);
+    if (!differs && !narrowing && !beyond &&
         number->reduceDtype.holds(expected.reduceDtype))
       continue;
     size_t size = getSize(number->expr) + getSize(expected.expr);
@@ -238,9 +239,11 @@ void Comparison::compareElements(const ParameterSemantics &a,
                        share);
     if (a.writer)
       diagnostic.attachNote(a.writer->getLoc()) << "expected by this update";
-  } else if (shown && !shownNarrowing && !shownBeyond.empty()) {
-    error(b.writer) << "element " << element << " of '" << op.getSymName()
-                    << "': of new " << shownRole << ", " << shownBeyond;
+  } else if (shown && !shownNarrowing && shownBeyond) {
+    InFlightDiagnostic diagnostic = error(b.writer);
+    diagnostic << "element " << element << " of '" << op.getSymName()
+               << "': of new " << shownRole << ", " << shownBeyond->text;
+    Report::attach(diagnostic, b.writer->getLoc(), shownBeyond->example);
   } else if (shown && !shownNarrowing) {
     InFlightDiagnostic diagnostic = error(b.writer);
     diagnostic << "element " << element << " of '" << op.getSymName()
@@ -328,10 +331,10 @@ void Comparison::compareScalars(StringRef kind,
                  << narrowing->expected.describe();
       Report::attach(diagnostic, second.step->getLoc(),
                      findRounding(narrowing->actual, narrowing->expected));
-    } else if (std::string beyond =
-                   number->roundings.findBeyond(expected.roundings);
-               !beyond.empty()) {
-      error(second.step) << kind << " '" << name << "': " << beyond;
+    } else if (auto beyond = number->roundings.findBeyond(expected.roundings)) {
+      InFlightDiagnostic diagnostic = error(second.step);
+      diagnostic << kind << " '" << name << "': " << beyond->text;
+      Report::attach(diagnostic, second.step->getLoc(), beyond->example);
     } else if (std::string foreign =
                    number->roundings.findForeignInput(expected.roundings);
                !foreign.empty()) {
@@ -501,9 +504,11 @@ void Comparison::run() {
                          << "' is expected";
       break;
     }
-  std::string beyond = second.decidedBy.findBeyond(first.decidedBy);
-  if (!beyond.empty())
-    error(second.step) << "whether the step is applied: " << beyond;
+  if (auto beyond = second.decidedBy.findBeyond(first.decidedBy)) {
+    InFlightDiagnostic diagnostic = error(second.step);
+    diagnostic << "whether the step is applied: " << beyond->text;
+    Report::attach(diagnostic, second.step->getLoc(), beyond->example);
+  }
   std::string foreign = second.decidedBy.findForeignInput(first.decidedBy);
   if (!foreign.empty())
     error(second.step) << "whether the step is applied " << foreign;

@@ -370,9 +370,15 @@ void prove::checkArrived(Proof &proof, const ParameterSemantics &parameter,
     Expr expected = proof.algebra.gradient(Epoch::all, 0);
     diagnostic << ", expected " << toString(expected) << ": "
                << explainGradient(sum, semantics.axes);
-    Report::attach(
-        diagnostic, writer->getLoc(),
-        findExample(proof.algebra, sum, expected, semantics.getNumRanks()));
+    std::string example =
+        findExample(proof.algebra, sum, expected, semantics.getNumRanks());
+    // Their sum may be right, and each of them is not.
+    for (BaseRef base : found)
+      if (example.empty())
+        example = findExample(proof.algebra,
+                              proof.algebra.product({1, 1}, {{base, 1}}),
+                              expected, semantics.getNumRanks());
+    Report::attach(diagnostic, writer->getLoc(), example);
     return;
   }
 }

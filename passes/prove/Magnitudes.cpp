@@ -9,21 +9,27 @@
 #include "dialect/zero/StorageTypes.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <cmath>
 
+using llvm::StringRef;
 using namespace zero;
 using namespace zero::prove;
 
 namespace {
 struct RangeOfType {
   unsigned exponentBits;
-  int margin; // powers of 2
+  int margin;        // powers of 2
+  int leastExponent; // of a number that is not 0
 };
 } // namespace
 
 static constexpr std::array<RangeOfType, kNumRanges> kRanges = {
-    RangeOfType{5, 4}, RangeOfType{8, 24}, RangeOfType{11, 100}};
+    RangeOfType{5, 4, -24}, RangeOfType{8, 24, -149},
+    RangeOfType{11, 100, -1074}};
 
 Magnitude Magnitude::joinedWith(const Magnitude &other) const {
   return {std::min(least, other.least), std::max(most, other.most),
@@ -136,29 +142,65 @@ Magnitudes::getKey() const {
   return {key, lostBits};
 }
 
-std::string Magnitudes::findBeyond(const Magnitudes &expected) const {
+/// A number that loses no digit if 2^|expected| is added and taken away again,
+/// and does if it is 2^|bits|.
+static std::string showLost(int bits, int expected) {
+  constexpr int kFraction = 52; // of f64
+  constexpr int kEnough = 60;   // bits, that nothing is left of a number
+  double large = std::ldexp(1, std::min(bits, expected + kEnough));
+  double number = std::ldexp(1, expected - kFraction);
+  if (expected < kFraction)
+    number += 1;
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format("counterexample: %.17g + %.6g - %.6g is %.17g", number,
+                      large, large, (number + large) - large);
+  return text;
+}
+
+/// 2 to the power of |exponent|, and what becomes of it.
+static std::string showLimit(int exponent, StringRef becomes, StringRef range) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "counterexample: "
+     << llvm::format("%.6g", std::ldexp(1, std::clamp(exponent, -1074, 1023)))
+     << " " << becomes << " in " << range;
+  return text;
+}
+
+std::optional<Beyond> Magnitudes::findBeyond(const Magnitudes &expected) const {
   if (lostBits > expected.lostBits)
-    return "to which a term is added that is taken away again, so digits are "
-           "lost";
+    return Beyond{"to which a term is added that is taken away again, so "
+                  "digits are lost",
+                  showLost(lostBits, expected.lostBits)};
   Magnitude known;
   for (unsigned i = 0; i < kNumRanges; ++i) {
     known = known.joinedWith(expected.ranges[i]);
     const Magnitude &now = ranges[i];
-    std::string range = getStorageTypeOfRange(kRanges[i].exponentBits).str();
-    int margin = kRanges[i].margin;
-    if (now.degree > known.degree)
-      return "in " + range + " to the power of " + std::to_string(now.degree) +
-             ", expected at most " + std::to_string(known.degree);
-    for (auto [is, limit] : {std::pair(now.most, known.most + margin),
-                             std::pair(-now.least, -known.least + margin)})
-      if (is > limit) {
-        int sign = is == now.most ? 1 : -1;
-        return "in " + range + " times 2^" + std::to_string(sign * is) +
-               ", expected at " + (sign > 0 ? "most" : "least") + " 2^" +
-               std::to_string(sign * limit);
-      }
+    auto [bits, margin, leastExponent] = kRanges[i];
+    StringRef range = getStorageTypeOfRange(bits);
+    int infinite = 1 << (bits - 1); // 2^infinite is inf
+    if (now.degree > known.degree) {
+      std::string power = "to the power of " + std::to_string(now.degree);
+      return Beyond{("in " + range + " " + power + ", expected at most " +
+                     llvm::Twine(known.degree))
+                        .str(),
+                    showLimit((infinite + now.degree - 1) / now.degree,
+                              power + " is inf", range)};
+    }
+    if (now.most > known.most + margin)
+      return Beyond{("in " + range + " times 2^" + llvm::Twine(now.most) +
+                     ", expected at most 2^" + llvm::Twine(known.most + margin))
+                        .str(),
+                    showLimit(infinite - now.most, "becomes inf", range)};
+    if (now.least < known.least - margin)
+      return Beyond{
+          ("in " + range + " times 2^" + llvm::Twine(now.least) +
+           ", expected at least 2^" + llvm::Twine(known.least - margin))
+              .str(),
+          showLimit(leastExponent - 1 - now.least, "becomes 0", range)};
   }
-  return "";
+  return std::nullopt;
 }
 
 static bool contains(Expr a, bool entersRoots) {

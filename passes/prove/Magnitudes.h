@@ -18,6 +18,8 @@
 #include "passes/prove/Precision.h"
 
 #include <array>
+#include <optional>
+#include <string>
 #include <tuple>
 
 namespace zero::prove {
@@ -31,6 +33,12 @@ struct Magnitude {
 
   Magnitude joinedWith(const Magnitude &other) const;
   auto getKey() const { return std::tie(least, most, degree); }
+};
+
+/// Something that numbers go through on their way, and numbers that show it.
+struct Beyond {
+  std::string text;
+  std::string example;
 };
 
 /// The ranges of exponents: f16, that of f32 and bf16, and f64.
@@ -52,9 +60,8 @@ public:
   bool hasLost() const { return lostBits > 0; }
   /// A range in which numbers are farther from their source than in |expected|
   /// there, or in a smaller range. Two steps may take the same product in
-  /// another order, so that some powers of 2 more are no difference. Empty:
-  /// none.
-  std::string findBeyond(const Magnitudes &expected) const;
+  /// another order, so that some powers of 2 more are no difference.
+  std::optional<Beyond> findBeyond(const Magnitudes &expected) const;
   bool operator==(const Magnitudes &other) const {
     return getKey() == other.getKey();
   }

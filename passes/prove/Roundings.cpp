@@ -222,9 +222,9 @@ std::optional<Narrowing> Roundings::findNarrower(Roundings expected,
   return found;
 }
 
-std::string Roundings::findBeyond(Roundings expected) const {
+std::optional<Beyond> Roundings::findBeyond(Roundings expected) const {
   if (node == expected.node || !node || !expected.node)
-    return "";
+    return std::nullopt;
   auto y = expected.node->sources->begin(), end = expected.node->sources->end();
   for (const SourcePrecision &each : *node->sources) {
     while (y != end && y->source < each.source)
@@ -234,12 +234,15 @@ std::string Roundings::findBeyond(Roundings expected) const {
     if (!isKnown &&
         (!each.magnitudes.hasLost() || each.source.kind == SourceKind::input))
       continue;
-    std::string beyond = each.magnitudes.findBeyond(
+    std::optional<Beyond> beyond = each.magnitudes.findBeyond(
         isKnown ? y->magnitudes : each.magnitudes.withoutLoss());
-    if (!beyond.empty())
-      return each.source.describe() + " went through a number " + beyond;
+    if (!beyond)
+      continue;
+    beyond->text =
+        each.source.describe() + " went through a number " + beyond->text;
+    return beyond;
   }
-  return "";
+  return std::nullopt;
 }
 
 std::string Roundings::findForeignInput(Roundings expected) const {

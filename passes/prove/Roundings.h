@@ -121,8 +121,8 @@ public:
   std::optional<Narrowing> findNarrower(Roundings expected,
                                         llvm::StringRef role = "") const;
   /// A source of which a multiple or a power is beyond those of |expected|, and
-  /// how; empty: none.
-  std::string findBeyond(Roundings expected) const;
+  /// how.
+  std::optional<Beyond> findBeyond(Roundings expected) const;
 
   /// "is computed from input 1 ...", for an input that |expected| does not
   /// have; empty: none. It may be nan, also where it makes no difference over
