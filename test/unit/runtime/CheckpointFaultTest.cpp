@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <mutex>
@@ -305,14 +306,29 @@ static bool saveAndKill(const zero_rt_library &library,
   return WIFSIGNALED(status);
 }
 
+/// Whether a process is killed a thousand times. Where a fork takes long, it is
+/// killed at each operation of one rank.
+static bool killsOften() {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return false;
+#else
+  return !std::getenv("ZERO_TEST_GROUP"); // ranks are threads
+#endif
+}
+
 // The process is killed at each operation of any of its ranks. One rank loads
 // what is there.
 TEST_P(CheckpointFault, AKilledProcessLeavesOneThatLoads) {
   LibraryBuilder one = makeStateStep({1});
   int64_t kills = 0, loads = 0;
-  for (int32_t ranks : {1, 2, 7, 16})
-    for (Before before :
-         {Before::Nothing, Before::Whole, Before::WholeAndKilled}) {
+  std::vector<int32_t> sizes = {1};
+  std::vector<Before> befores = {Before::Whole};
+  if (killsOften()) {
+    sizes = {1, 2, 7, 16};
+    befores = {Before::Nothing, Before::Whole, Before::WholeAndKilled};
+  }
+  for (int32_t ranks : sizes)
+    for (Before before : befores) {
       StateLayout layout = {ranks};
       layout.isSharded = ranks == 2;
       LibraryBuilder library = makeStateStep(layout);
@@ -340,8 +356,8 @@ TEST_P(CheckpointFault, AKilledProcessLeavesOneThatLoads) {
         });
       }
     }
-  EXPECT_GE(kills, 500); // in each of two ways
-  EXPECT_GE(loads, 300);
+  EXPECT_GE(kills, killsOften() ? 500 : 10); // in each of two ways
+  EXPECT_GE(loads, killsOften() ? 300 : 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, CheckpointFault, testing::Bool(),
