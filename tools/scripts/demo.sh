@@ -45,10 +45,11 @@ own= # an option of the step that the model writes
 text=()
 train=()
 quick=
+steps=1000
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h) usage; exit 0 ;;
-  --quick) quick=1; train+=("$1"); shift; continue ;;
+  --quick) quick=1; steps=300; train+=("$1"); shift; continue ;;
   --check-preconditions) train+=("$1"); shift; continue ;;
   --config | --mesh | --accumulation | --threads | --steps | --stage | --offload | --text | --precision) ;;
   *) wrong "unknown option '$1'" ;;
@@ -65,6 +66,7 @@ while [[ $# -gt 0 ]]; do
   --mesh) mesh=$2 ;;
   --accumulation | --threads | --steps)
     [[ $2 =~ ^[1-9][0-9]*$ ]] || wrong "$1 takes a number, not '$2'"
+    [[ $1 != --steps ]] || steps=$2
     train+=("$1" "$2")
     ;;
   --stage) stage=$2 ;;
@@ -121,14 +123,14 @@ echo "== the parameters of the model: $out/model.json"
 build/bin/char_model --list-parameters --units "${text[@]}" >"$out/model.json"
 flags=("--import-deepspeed=$config" "--model=$out/model.json" "--mesh=$mesh" --no-decay=1d)
 if [[ -n $quick ]]; then
-  steps=scheduler.params
-  flags+=("--set=$steps.total_num_steps=300" "--set=$steps.warmup_num_steps=30")
+  params=scheduler.params
+  flags+=("--set=$params.total_num_steps=300" "--set=$params.warmup_num_steps=30")
 fi
 echo "== zero-compile ${flags[*]} -o $out"
 build/bin/zero-compile "${flags[@]}" -o "$out" --print-plan
 rm -rf "$out/checkpoint"
 train+=(--library "$out/libtrain.so" --mesh "$mesh" --imported --precision f32
-  --save "$out/checkpoint" "${text[@]}")
+  --save "$out/checkpoint" --save-every "$((steps < 6 ? 1 : steps / 6))" "${text[@]}")
 echo "== training, which is killed behind its first checkpoint"
 build/bin/char_model "${train[@]}" &
 training=$!
@@ -136,10 +138,11 @@ trap 'kill -KILL $training 2>/dev/null || true' EXIT
 while [[ ! -e $out/checkpoint/checkpoint.json ]] && kill -0 $training 2>/dev/null; do
   sleep 0.1
 done
-# Otherwise it has failed, and says why.
-[[ -e $out/checkpoint/checkpoint.json ]] || { wait $training; exit 1; }
-kill -KILL $training
-wait $training 2>/dev/null || true
+kill -KILL $training 2>/dev/null || true
+status=0
+wait $training 2>/dev/null || status=$?
 trap - EXIT
+# 137: killed. Otherwise it has failed, and says why, or it was faster.
+[[ $status -eq 137 && -e $out/checkpoint/checkpoint.json ]] || exit "$status"
 echo "== killed; the training goes on from $out/checkpoint"
 exec build/bin/char_model "${train[@]}" --resume

@@ -34,8 +34,8 @@ const std::vector<std::string> kBackToFront = {
 const std::vector<std::string> kFrontToBack = {
     "fc1.weight", "fc1.bias", "fc2.weight", "fc1.weight", "fc2.bias"};
 
-/// (ZeRO stage, what is offloaded, whether ranks are processes, what is said of
-/// a backward pass).
+/// The ZeRO stage, the part that is offloaded, true for ranks that are
+/// processes, and the hint for a backward pass.
 using OrderPlan = std::tuple<int, std::string, bool, zero_rt_hint>;
 
 class GpuOrder : public GpuTest, public testing::WithParamInterface<OrderPlan> {
