@@ -101,7 +101,8 @@ static bool isChosen(const zero::LowerOptions &options,
 }
 
 /// The costs of all stages, with the state on the device and on the host. What
-/// is chosen has its whole plan.
+/// is chosen is among them, even if the step cannot be lowered so, and has its
+/// whole plan.
 static std::vector<Choice> explainAll(ModuleOp module,
                                       const StepOfStage3 &sharded,
                                       const Question &question) {
@@ -110,16 +111,17 @@ static std::vector<Choice> explainAll(ModuleOp module,
   options.copyOptionValuesFrom(question.options);
   for (const char *offload : {"none", "optimizer", "parameters"})
     for (int stage : {0, 1, 2, 3}) {
-      if (stage < 3 && llvm::StringRef(offload) == "parameters")
-        continue;
       options.stage = stage;
       options.offload = std::string(offload);
-      if (stage < 3 || sharded.module)
-        choices.push_back(
-            zero::explain(stage < 3 ? module : sharded.module, options,
-                          /*isWhole=*/isChosen(options, question)));
-      else if (!sharded.reason.empty())
+      bool isWhole = isChosen(options, question);
+      bool hasUnits = stage == 3 && sharded.module;
+      bool canBe =
+          hasUnits || (stage < 3 && llvm::StringRef(offload) != "parameters");
+      if (stage == 3 && !hasUnits && !sharded.reason.empty())
         choices.push_back({stage, offload, sharded.reason, {}, {}});
+      else if (canBe || isWhole)
+        choices.push_back(zero::explain(hasUnits ? sharded.module : module,
+                                        options, isWhole));
     }
   return choices;
 }
