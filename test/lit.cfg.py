@@ -56,6 +56,8 @@ if config.sanitizers:
     config.available_features.add("sanitizers")
     # These read files of the tree only.
     config.excludes += ["docs", "layering", "edit.test"]
+if shutil.which("chromium"):
+    config.available_features.add("chromium")
 if config.mpiexec:
     config.available_features.add("mpi")
     config.substitutions.append(("%mpi_cflags", config.mpi_cflags))

@@ -146,15 +146,19 @@ static void countLaunch(zrt::LaunchOp launch, const Tables &tables,
   }
 }
 
+void zero::addTraffic(zrt::RuntimeCall call, const Tables &tables,
+                      SymbolTableCollection &symbols, Traffic &traffic) {
+  traffic.bytesCopied += copiedBytes(call, tables);
+  if (isa<zrt::Collective>(call.getOperation()))
+    countCollective(call, tables, symbols, traffic);
+  else if (auto launch = dyn_cast<zrt::LaunchOp>(call.getOperation()))
+    countLaunch(launch, tables, symbols, traffic);
+}
+
 static void countHandler(zrt::HandlerOp handler, const Tables &tables,
                          SymbolTableCollection &symbols, Traffic &traffic) {
-  for (auto call : handler.getBody().getOps<zrt::RuntimeCall>()) {
-    traffic.bytesCopied += copiedBytes(call, tables);
-    if (isa<zrt::Collective>(call.getOperation()))
-      countCollective(call, tables, symbols, traffic);
-    else if (auto launch = dyn_cast<zrt::LaunchOp>(call.getOperation()))
-      countLaunch(launch, tables, symbols, traffic);
-  }
+  for (auto call : handler.getBody().getOps<zrt::RuntimeCall>())
+    addTraffic(call, tables, symbols, traffic);
 }
 
 Traffic zero::countTraffic(zrt::ProgramOp program, const Tables &tables,

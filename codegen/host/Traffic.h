@@ -43,6 +43,10 @@ struct Traffic {
   llvm::json::Object kernelsToJson() const;
 };
 
+/// Adds what one rank does in |call|.
+void addTraffic(zrt::RuntimeCall call, const Tables &tables,
+                mlir::SymbolTableCollection &symbols, Traffic &traffic);
+
 /// The traffic of all handlers that |event| runs in |state|.
 Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
                      llvm::StringRef state, zrt::Event event);

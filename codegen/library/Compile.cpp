@@ -10,6 +10,7 @@
 #include "codegen/cpu/LinkLibrary.h"
 #include "codegen/host/EmitLibrary.h"
 #include "codegen/kernels/EmitScalars.h"
+#include "codegen/library/WriteFile.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -83,25 +84,6 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
 std::string CompiledStep::getPlan(llvm::json::Object validated) const {
   return emitPlan(stages, tables, cpu, proof, std::move(validated),
                   cuda ? &*cuda : nullptr);
-}
-
-LogicalResult zero::writeFile(StringRef path, StringRef text,
-                              std::string &message) {
-  std::error_code error;
-  llvm::raw_fd_ostream os(path, error);
-  if (!error) {
-    os << text;
-    os.close();
-    error = os.error();
-    // Otherwise the stream would end the process.
-    os.clear_error();
-    if (error)
-      llvm::sys::fs::remove(path);
-  }
-  if (!error)
-    return success();
-  message = "cannot write '" + path.str() + "': " + error.message();
-  return failure();
 }
 
 /// Appends the hash that zero_rt_open checks.

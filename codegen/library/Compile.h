@@ -53,11 +53,6 @@ mlir::FailureOr<CompiledStep> compileStep(mlir::ModuleOp scheduled,
 mlir::LogicalResult writeLibrary(const CompiledStep &step, llvm::StringRef path,
                                  std::string &message);
 
-/// Writes |text| to |path|. On an error there is no file at |path|, and
-/// |message| names the path.
-mlir::LogicalResult writeFile(llvm::StringRef path, llvm::StringRef text,
-                              std::string &message);
-
 } // namespace zero
 
 #endif // ZERO_CODEGEN_LIBRARY_COMPILE_H

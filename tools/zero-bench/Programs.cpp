@@ -9,6 +9,7 @@
 #include "codegen/cpu/EmitKernel.h"
 #include "codegen/cpu/LinkLibrary.h"
 #include "codegen/kernels/Lower.h"
+#include "codegen/library/WriteFile.h"
 #include "codegen/validate/Validate.h"
 #include "dialect/zrt/ZrtDialect.h"
 

@@ -6,6 +6,7 @@
 
 #include "tools/zero-compile/WriteStep.h"
 
+#include "codegen/library/WriteFile.h"
 #include "codegen/validate/Validate.h"
 #include "tools/compiler/LinkStep.h"
 #include "tools/zero-compile/Outputs.h"

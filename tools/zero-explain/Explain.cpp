@@ -77,8 +77,10 @@ static json::Value own(const json::Value &value) {
   return copy;
 }
 
-/// The plan of |module|, which is scheduled; all of it if |isWhole|.
-static FailureOr<json::Object> makePlan(ModuleOp module, bool isWhole) {
+/// Gives |choice| the plan of |module|, which is scheduled, and with |details|
+/// all of it and timelines.
+static LogicalResult makePlan(ModuleOp module, const Details *details,
+                              Choice &choice) {
   auto program = *module.getOps<zrt::ProgramOp>().begin();
   FailureOr<Tables> tables = buildTables(program);
   if (failed(tables))
@@ -87,17 +89,22 @@ static FailureOr<json::Object> makePlan(ModuleOp module, bool isWhole) {
   if (failed(stages))
     return failure();
   // What describes a plan refers to the texts of |tables|.
-  if (!isWhole)
-    return *own(describePrograms(*stages)).getAsObject();
+  if (!details) {
+    choice.plan = std::move(*own(describePrograms(*stages)).getAsObject());
+    return success();
+  }
   json::Object whole =
       describePlan(*stages, *tables, /*cpu=*/"", ProofNote(), {});
   // It describes no library. (LLVM 19 still prints a key after erase().)
-  json::Object plan;
   for (const auto &[key, value] : whole)
     if (!llvm::is_contained({"cpu", "proved", "preconditions", "validated"},
                             StringRef(key)))
-      plan[key] = own(value);
-  return plan;
+      choice.plan[key] = own(value);
+  if (details->machine)
+    for (const StageProgram &stage : *stages)
+      choice.timelines.push_back(
+          simulateStep(stage, *details->machine, details->backward));
+  return success();
 }
 
 namespace {
@@ -125,7 +132,7 @@ std::string zero::putOnMesh(ModuleOp module, const LowerOptions &options) {
 }
 
 Choice zero::explain(ModuleOp module, const LowerOptions &options,
-                     bool isWhole) {
+                     const Details *details) {
   Choice choice;
   choice.stage = options.stage;
   choice.offload = options.offload;
@@ -138,10 +145,8 @@ Choice zero::explain(ModuleOp module, const LowerOptions &options,
   buildLowerPipeline(pm, options);
   if (failed(pm.run(*copy)))
     return choice;
-  FailureOr<json::Object> plan = makePlan(*copy, isWhole);
-  if (failed(plan))
+  if (failed(makePlan(*copy, details, choice)))
     return choice;
-  choice.plan = std::move(*plan);
   choice.cost = readCost(choice.plan);
   return choice;
 }

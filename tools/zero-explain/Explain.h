@@ -8,6 +8,7 @@
 #define ZERO_TOOLS_ZERO_EXPLAIN_EXPLAIN_H
 
 #include "passes/pipeline/Pipelines.h"
+#include "tools/zero-explain/Timeline.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -36,6 +37,14 @@ struct Choice {
   std::string reason;
   llvm::json::Object plan;
   Cost cost;
+  /// Of each pipeline stage; empty without a machine.
+  std::vector<Timeline> timelines;
+};
+
+/// What to say of a choice beyond its cost.
+struct Details {
+  const Machine *machine = nullptr; // null: no times
+  double backward = 0;              // seconds of a backward pass
 };
 
 /// Gives |module| the mesh of |options|. Why it cannot be on that mesh; empty
@@ -43,11 +52,11 @@ struct Choice {
 std::string putOnMesh(mlir::ModuleOp module, const LowerOptions &options);
 
 /// Lowers a copy of |module|, which is on the mesh of |options|, as these say.
-/// The plan is that of zero-compile, without facts of its code, or what
-/// describePrograms has of it unless |isWhole|. A step that cannot be lowered
-/// so has a reason.
+/// With |details|, the plan is that of zero-compile, without facts of its code,
+/// and the choice has timelines; otherwise the plan is what describePrograms
+/// has of it. A step that cannot be lowered so has a reason.
 Choice explain(mlir::ModuleOp module, const LowerOptions &options,
-               bool isWhole);
+               const Details *details);
 
 } // namespace zero
 

@@ -144,6 +144,10 @@ json::Object Times::toJson() const {
                       {"total", getTotal()}};
 }
 
+int64_t zero::getMessages(StringRef op, int64_t ranks) {
+  return (op.starts_with("all_reduce") ? 2 : 1) * (ranks - 1);
+}
+
 /// The seconds of the collectives of |when|, one after the other; 0 if the plan
 /// has none.
 static double getSeconds(const json::Object &stage, StringRef when,
@@ -155,10 +159,9 @@ static double getSeconds(const json::Object &stage, StringRef when,
     return 0;
   for (const json::Value &value : *collectives) {
     const json::Object &one = *value.getAsObject();
-    int64_t ranks = *one.getInteger("ranks");
-    // A ring has a message to each other rank; an all-reduce has two.
-    int64_t rounds = one.getString("op")->starts_with("all_reduce") ? 2 : 1;
-    int64_t messages = rounds * (ranks - 1) * *one.getInteger("count");
+    int64_t messages =
+        getMessages(*one.getString("op"), *one.getInteger("ranks")) *
+        *one.getInteger("count");
     seconds += machine.getSeconds(*one.getInteger("span"), messages,
                                   *one.getInteger("bytes_sent"));
   }

@@ -39,6 +39,10 @@ struct Machine {
   double getSeconds(int64_t span, int64_t messages, int64_t bytes) const;
 };
 
+/// The messages of a collective in a ring: one to each other rank, or two in an
+/// all-reduce. |op| is its name, such as "all_reduce_scalars".
+int64_t getMessages(llvm::StringRef op, int64_t ranks);
+
 /// Reads a machine from JSON. |file| is for the message of an error.
 llvm::LogicalResult readMachine(llvm::StringRef text, llvm::StringRef file,
                                 Machine &machine, std::string &message);

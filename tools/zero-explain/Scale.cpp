@@ -72,7 +72,7 @@ zero::scale(ModuleOp module, const LowerOptions &options, StringRef axis,
     step.reason = putOnMesh(*copy, here);
     if (!step.reason.empty())
       continue;
-    Choice choice = explain(*copy, here, /*isWhole=*/false);
+    Choice choice = explain(*copy, here, /*details=*/nullptr);
     step.reason = choice.reason;
     if (!step.reason.empty())
       continue;

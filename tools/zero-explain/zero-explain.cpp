@@ -5,16 +5,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/zero/CountOf.h"
+#include "tools/driver/Progress.h"
 #include "tools/driver/Tool.h"
 #include "tools/import/StepSource.h"
 #include "tools/plan/PlanBytes.h"
 #include "tools/plan/PlanTable.h"
 #include "tools/zero-explain/Print.h"
 #include "tools/zero-explain/Scale.h"
+#include "tools/zero-explain/TimelineReport.h"
 
 #include "codegen/host/EmitLibrary.h"
+#include "codegen/library/WriteFile.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using zero::Choice;
@@ -32,6 +36,14 @@ static cl::opt<std::string> scaleFlag(
     "scale", cl::value_desc("axis"), cl::cat(category),
     cl::desc("Axis of the mesh that gets other sizes, for 8 to 16384 ranks: "
              "memory,\nand times on --machine"));
+static cl::opt<double> backwardFlag(
+    "backward-ms", cl::value_desc("X"), cl::cat(category),
+    cl::desc("Milliseconds of a backward pass on --machine, which hides what "
+             "other\nstreams do; a forward pass takes half of it (default 0)"));
+static cl::opt<std::string>
+    htmlFlag("html", cl::value_desc("page.html"), cl::cat(category),
+             cl::desc("Also write a page with the streams and the memory of a "
+                      "step over time,\non --machine"));
 static zero::OptionText maxBytes{"max-bytes", ""};
 static zero::TextFlag
     maxBytesFlag(maxBytes, category, "80GiB",
@@ -48,6 +60,10 @@ struct Question {
   int64_t maxBytes = 0;       // 0: any
   std::optional<zero::Machine> machine;
   std::vector<zero::ScaledStep> scaled; // with --scale
+
+  const zero::Machine *getMachine() const {
+    return machine ? &*machine : nullptr;
+  }
 };
 } // namespace
 
@@ -64,9 +80,20 @@ static LogicalResult readQuestion(const zero::LowerSettings &settings,
     return failure();
   if (failed(zero::readMaxBytes(maxBytes, question.maxBytes, message)))
     return failure();
-  if (machineFlag.empty() && !scaleFlag.empty()) {
-    message = "--scale estimates times on a machine; give --machine, such as "
-              "examples/machines/h200-8x.json";
+  for (auto [name, isGiven] :
+       {std::pair("--scale", !scaleFlag.empty()),
+        std::pair("--backward-ms", backwardFlag.getNumOccurrences() > 0),
+        std::pair("--html", !htmlFlag.empty())})
+    if (isGiven && machineFlag.empty()) {
+      message = std::string(name) +
+                " estimates times on a machine; give --machine, such as "
+                "examples/machines/h200-8x.json";
+      return failure();
+    }
+  if (!(backwardFlag >= 0) || backwardFlag > 1e9) {
+    message = llvm::formatv("--backward-ms is a number of milliseconds up to "
+                            "1e9, got {0}",
+                            double(backwardFlag));
     return failure();
   }
   if (machineFlag.empty())
@@ -109,19 +136,24 @@ static std::vector<Choice> explainAll(ModuleOp module,
   std::vector<Choice> choices;
   zero::LowerOptions options;
   options.copyOptionValuesFrom(question.options);
+  zero::Progress progress("zero-explain");
+  int64_t done = 0;
   for (const char *offload : {"none", "optimizer", "parameters"})
     for (int stage : {0, 1, 2, 3}) {
       options.stage = stage;
       options.offload = std::string(offload);
+      progress.update("stage " + llvm::Twine(stage) + ", offload " + offload,
+                      done++, 3 * 4);
       bool isWhole = isChosen(options, question);
+      zero::Details details{question.getMachine(), backwardFlag / 1e3};
       bool hasUnits = stage == 3 && sharded.module;
       bool canBe =
           hasUnits || (stage < 3 && llvm::StringRef(offload) != "parameters");
       if (stage == 3 && !hasUnits && !sharded.reason.empty())
-        choices.push_back({stage, offload, sharded.reason, {}, {}});
+        choices.push_back({stage, offload, sharded.reason, {}, {}, {}});
       else if (canBe || isWhole)
         choices.push_back(zero::explain(hasUnits ? sharded.module : module,
-                                        options, isWhole));
+                                        options, isWhole ? &details : nullptr));
     }
   return choices;
 }
@@ -157,43 +189,64 @@ static json::Object toJson(const Choice &choice) {
   return object;
 }
 
-/// Prints the answer, as words or as JSON.
+/// The answer as JSON; with |isWhole| all that the page shows.
+static json::Object describe(const Question &question,
+                             llvm::ArrayRef<Choice> choices,
+                             const Choice &chosen, bool isWhole) {
+  json::Array list;
+  list.reserve(choices.size());
+  for (const Choice &choice : choices)
+    list.push_back(toJson(choice));
+  json::Object result{{"choices", std::move(list)},
+                      {"chosen", toJson(chosen)},
+                      {"plan", json::Object(chosen.plan)}};
+  if (const zero::Machine *machine = question.getMachine()) {
+    json::Array times, timelines;
+    for (const json::Object *stage : zero::getStages(chosen.plan))
+      times.push_back(zero::getTimes(*stage, *machine).toJson());
+    timelines.reserve(chosen.timelines.size());
+    for (const zero::Timeline &timeline : chosen.timelines)
+      timelines.push_back(zero::describeTimeline(timeline, isWhole));
+    result["seconds"] =
+        json::Object{{"machine", machine->name}, {"stages", std::move(times)}};
+    result["schedule"] = json::Object{
+        {"assumptions", zero::describeAssumptions(backwardFlag / 1e3)},
+        {"stages", std::move(timelines)}};
+  }
+  if (!question.scaled.empty()) {
+    json::Array steps;
+    for (const zero::ScaledStep &step : question.scaled)
+      steps.push_back(step.toJson());
+    result["scale"] =
+        json::Object{{"axis", scaleFlag}, {"steps", std::move(steps)}};
+  }
+  return result;
+}
+
+/// Prints the answer, as words or as JSON, and writes the page.
 static int finish(zero::Tool &tool, const Question &question,
                   llvm::ArrayRef<Choice> choices, const Choice &chosen) {
-  const zero::Machine *machine =
-      question.machine ? &*question.machine : nullptr;
-  std::vector<const json::Object *> stages = zero::getStages(chosen.plan);
-  if (jsonFlag) {
-    json::Array list;
-    for (const Choice &choice : choices)
-      list.push_back(toJson(choice));
-    json::Object result{{"choices", std::move(list)},
-                        {"chosen", toJson(chosen)},
-                        {"plan", json::Object(chosen.plan)}};
-    if (machine) {
-      json::Array times;
-      for (const json::Object *stage : stages)
-        times.push_back(zero::getTimes(*stage, *machine).toJson());
-      result["seconds"] = json::Object{{"machine", machine->name},
-                                       {"stages", std::move(times)}};
-    }
-    if (!question.scaled.empty()) {
-      json::Array steps;
-      for (const zero::ScaledStep &step : question.scaled)
-        steps.push_back(step.toJson());
-      result["scale"] =
-          json::Object{{"axis", scaleFlag}, {"steps", std::move(steps)}};
-    }
-    return tool.finish(std::move(result));
-  }
+  std::string message;
+  if (!htmlFlag.empty() &&
+      failed(zero::writeFile(
+          htmlFlag,
+          zero::makePage(describe(question, choices, chosen, /*isWhole=*/true)),
+          message)))
+    return tool.fail(ExitCode::environment, message);
+  if (jsonFlag)
+    return tool.finish(describe(question, choices, chosen, /*isWhole=*/false));
+  const zero::Machine *machine = question.getMachine();
   auto &os = llvm::outs();
   zero::printChoices(choices, question.maxBytes, os);
   os << "\n--stage=" << chosen.stage << " --offload=" << chosen.offload << "\n";
   std::string plan;
   llvm::raw_string_ostream(plan) << json::Value(json::Object(chosen.plan));
   zero::printPlanTable(plan, os);
-  for (const json::Object *stage : stages)
+  for (auto [i, stage] : llvm::enumerate(zero::getStages(chosen.plan))) {
     zero::printDetails(*stage, machine, os);
+    if (machine)
+      zero::printTimeline(chosen.timelines[i], backwardFlag / 1e3, os);
+  }
   if (!question.scaled.empty())
     zero::printScale(question.scaled, scaleFlag, *machine, os);
   return tool.finish();

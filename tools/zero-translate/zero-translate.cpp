@@ -11,14 +11,14 @@
 #include "tools/import/Lint.h"
 #include "tools/recipe/RecipeFlags.h"
 
+#include "codegen/library/WriteFile.h"
+
 #include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using zero::ExitCode;
@@ -154,11 +154,10 @@ int main(int argc, char **argv) {
     result["step"] = text;
     return tool.finish(std::move(result));
   }
-  std::unique_ptr<llvm::ToolOutputFile> out = openOutputFile(output, &message);
-  if (!out)
+  if (output == "-")
+    llvm::outs() << text;
+  else if (failed(zero::writeFile(output, text, message)))
     return tool.fail(ExitCode::environment, message);
-  out->os() << text;
-  out->keep();
   result["file"] = output.getValue();
   return tool.finish(std::move(result));
 }
