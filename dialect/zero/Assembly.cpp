@@ -76,6 +76,14 @@ void zero::printPlacedType(OpAsmPrinter &printer, Operation *, TypeAttr type) {
   printValueBody(printer, cast<ValueType>(type.getValue()));
 }
 
+ParseResult zero::parseOwnNames(OpAsmParser &parser, Region &region) {
+  return parser.parseRegion(region, {}, /*enableNameShadowing=*/true);
+}
+
+void zero::printOwnNames(OpAsmPrinter &printer, Operation *, Region &region) {
+  printer.printRegion(region);
+}
+
 ParseResult zero::parseUses(OpAsmParser &parser, IntegerAttr &uses) {
   int64_t number = ParameterOp::kAnyUses;
   SMLoc loc = parser.getCurrentLocation();

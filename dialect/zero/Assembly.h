@@ -34,6 +34,14 @@ mlir::ParseResult parsePlacedType(mlir::OpAsmParser &parser,
 void printPlacedType(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::TypeAttr type);
 
+/// A region whose names are its own. The parser would otherwise give its block
+/// arguments to operations outside that use their names before they are known,
+/// and these would keep them where the region does not parse.
+mlir::ParseResult parseOwnNames(mlir::OpAsmParser &parser,
+                                mlir::Region &region);
+void printOwnNames(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   mlir::Region &region);
+
 /// `2`, or `any`
 mlir::ParseResult parseUses(mlir::OpAsmParser &parser, mlir::IntegerAttr &uses);
 void printUses(mlir::OpAsmPrinter &printer, mlir::Operation *op,

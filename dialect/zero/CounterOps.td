@@ -60,7 +60,7 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
   let regions = (region SizedRegion<1>:$update);
   let assemblyFormat = [{
     $sym_name custom<Counters>($counter_names, $counter_initial)
-    attr-dict-with-keyword $update
+    attr-dict-with-keyword custom<OwnNames>($update)
   }];
   let hasRegionVerifier = 1;
 }
@@ -140,7 +140,8 @@ def Zero_ScheduleOp : Zero_Op<"schedule",
   let regions = (region SizedRegion<1>:$value, SizedRegion<1>:$next);
   let assemblyFormat = [{
     $sym_name custom<Counters>($counter_names, $counter_initial)
-    attr-dict-with-keyword `value` $value `next` $next
+    attr-dict-with-keyword `value` custom<OwnNames>($value)
+    `next` custom<OwnNames>($next)
   }];
   let hasRegionVerifier = 1;
 }

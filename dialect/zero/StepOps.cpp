@@ -79,7 +79,8 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
     result.addAttribute(attribute, parser.getBuilder().getI64IntegerAttr(i));
   }
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
-      parser.parseRegion(*result.addRegion(), arguments))
+      parser.parseRegion(*result.addRegion(), arguments,
+                         /*enableNameShadowing=*/true))
     return failure();
   return success();
 }

@@ -336,7 +336,7 @@ def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
     $sym_name `hyper` custom<HyperNames>($hyper_names, $hyper_defaults)
     custom<Counters>($counter_names, $counter_initial)
     custom<StateNames>($state_names) attr-dict-with-keyword
-    $prepare `update` $update
+    custom<OwnNames>($prepare) `update` custom<OwnNames>($update)
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{

@@ -72,7 +72,7 @@ def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
   }];
 }
 
-def Zrt_ScalarsOp : Zrt_SymbolOp<"scalars", [IsolatedFromAbove]> {
+def Zrt_ScalarsOp : Zrt_SymbolOp<"scalars", [IsolatedFromAbove, NoRegionArguments]> {
   let summary = "Straight-line f64 math over scalar slots";
   let description = [{
     Constraints:

@@ -145,7 +145,7 @@ def Zrt_UnitTableOp : Zrt_UserOp<"unit_table"> {
 }
 
 def Zrt_HandlerOp : Zrt_SymbolOp<"handler",
-    [NoTerminator, SingleBlock, IsolatedFromAbove]> {
+    [NoTerminator, SingleBlock, IsolatedFromAbove, NoRegionArguments]> {
   let summary = "A list of runtime calls without control flow";
   let description = [{
     Runs when a transition names it. Each op is one call.

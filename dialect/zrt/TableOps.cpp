@@ -61,6 +61,8 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return refuse("buffers that share memory must not be sharded");
   if (getSpace() != owner->getSpace())
     return refuse("shares memory with a buffer of another space");
+  if (getRole() != owner->getRole())
+    return refuse("shares memory with a buffer of another role");
   if (getValueType().getPresent() != owner->getValueType().getPresent())
     return refuse("shares memory with a buffer on other pipeline stages");
   if (getNumBytes() > owner->getNumBytes())

@@ -11,7 +11,8 @@ include "dialect/zrt/ZrtDialect.td"
 include "dialect/zero/ZeroTypes.td"
 
 def Zrt_ProgramOp : Zrt_Op<"program",
-    [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+    [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock,
+     NoRegionArguments]> {
   let summary = "One scheduled step: its tables, handlers and protocol";
   let description = [{
     Scalar slots, buffers, kernels and handlers are symbols of the program. Parameters, buckets
@@ -139,8 +140,9 @@ def Zrt_BufferOp : Zrt_SymbolOp<"buffer",
       for each rank of the axes that shard rows;
     - `buffer_c3`: the type has no space;
     - `buffer_c4`: a buffer whose memory is shared is in the same program, is at least as
-      large, is in the same space and on the same pipeline stages, has memory of its own, and
-      is not on demand; neither buffer is sharded.
+      large, has the same role, is in the same space and on the same pipeline stages, has memory
+      of its own, and is not on demand; neither buffer is sharded. At run time its role is
+      that of both.
 
     Example:
 

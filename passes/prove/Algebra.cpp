@@ -133,6 +133,48 @@ bool Term::vanishes() const {
          });
 }
 
+/// That of a number; constants that are not finite have none.
+static double getExponentOf(double value) {
+  return value == 0 || !std::isfinite(value) ? 0 : std::log2(std::abs(value));
+}
+
+/// See Polynomial::getExponent.
+static double getExponentOf(const Base &base) {
+  if (base.kind == BaseKind::constant)
+    return getExponentOf(base.value);
+  if (base.kind != BaseKind::operation || base.operands.empty())
+    return 0;
+  llvm::StringRef name = base.name;
+  double first = base.operands.front()->getExponent();
+  double last = base.operands.back()->getExponent();
+  if (name == "sqrt")
+    return first / 2;
+  if (name == "inverse")
+    return -first;
+  if (name == "mulf")
+    return first + last;
+  if (name == "divf" || name.starts_with("cmpf") || name == "andi" ||
+      name == "ori")
+    return 0; // a number over itself, or a truth value
+  if (name == "copysign" || base.operands.size() == 1)
+    return first;
+  // It may be either.
+  if (name == "select")
+    first = base.operands[1]->getExponent();
+  return std::abs(first) > std::abs(last) ? first : last;
+}
+
+static double getExponentOf(llvm::ArrayRef<Term> terms) {
+  std::optional<double> largest;
+  for (const Term &term : terms) {
+    double exponent = getExponentOf(term.coefficient.asDouble());
+    for (auto [base, power] : term.monomial)
+      exponent += double(power) * base->exponent;
+    largest = std::max(largest.value_or(exponent), exponent);
+  }
+  return largest.value_or(0);
+}
+
 /// Takes sorted terms without duplicates. No term vanishes.
 Expr Algebra::intern(std::vector<Term> terms) {
   llvm::hash_code hash = llvm::hash_value(terms.size());
@@ -161,6 +203,7 @@ Expr Algebra::intern(std::vector<Term> terms) {
       made->depth = std::max(made->depth, base->depth);
     }
   }
+  made->exponent = getExponentOf(made->terms);
   made->index = tables->polynomials.size();
   tables->knownPolynomials.insert({hash, made.get()});
   tables->polynomials.push_back(std::move(made));
@@ -205,6 +248,7 @@ Expr Algebra::base(Base given) {
       made->own |= operand->getOwn();
       made->hasOwnCount |= operand->hasOwnCount();
     }
+    made->exponent = getExponentOf(*made);
     made->index = tables->bases.size();
     found = made.get();
     tables->knownBases.insert(found);

@@ -103,6 +103,7 @@ struct Base {
   bool mayBeNan = false; // or infinite: see Polynomial::mayBeNan
   bool hasGradient = false;
   bool hasOwnCount = false; // see Polynomial::hasOwnCount
+  double exponent = 0;      // see Polynomial::getExponent
   unsigned depth = 0;       // of operations in operations
   unsigned index = 0;
 
@@ -147,6 +148,9 @@ public:
   bool hasOwnCount() const { return ownCount; }
   /// Whether it is a sum of bases times fractions, and no base is an operation.
   bool isSumOfBases() const { return sumOfBases; }
+  /// The power of 2 by which it is larger than its variables: that of its
+  /// largest term, with constants and operations as their operands have it.
+  double getExponent() const { return exponent; }
   /// The depth of nested operations, which is the depth of walks.
   unsigned getDepth() const { return depth; }
   /// The number, if it is a constant fraction.
@@ -167,6 +171,7 @@ private:
   bool ownCount = false;
   bool sumOfBases = true;
   AxisSet own = 0;
+  double exponent = 0;
   unsigned depth = 0;
   unsigned index = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "passes/prove/IdleState.h"
 
+#include "dialect/zrt/MemoryUses.h"
 #include "passes/prove/Example.h"
 
 #include "passes/prove/Slots.h"
@@ -270,30 +271,74 @@ void IdleState::checkUnsharded(zrt::UnitTableOp unit, const zrt::UnitPart &part,
                Precision(getTypeToGather(unit, contents)));
 }
 
-void IdleState::checkReadable(Operation *op, StringAttr state, Memory &memory) {
-  checkUnchanged(op, "before apply, in state '" + state.getValue() + "'",
-                 memory);
+void IdleState::checkReadable(Operation *op, StringAttr state, Memory &memory,
+                              bool isMeasured) {
+  std::string where =
+      ("before apply, in state '" + state.getValue() + "'").str();
+  checkUnchanged(op, where, memory);
+  if (!isMeasured)
+    checkScalars(op, where, memory, /*isSkipped=*/false);
 }
 
 void IdleState::checkSkipped(Operation *transition, Memory &memory,
                              bool isSkipped) {
   checkUnchanged(transition, "where a step is not applied", memory);
-  for (auto op : program.getOps<zrt::ScalarStateOp>()) {
-    if (isSkipped && op.getChangesOnSkip())
+  checkScalars(transition, "where a step is not applied", memory, isSkipped);
+}
+
+void IdleState::checkScalars(Operation *op, const Twine &where, Memory &memory,
+                             bool isSkipped) {
+  for (auto state : program.getOps<zrt::ScalarStateOp>()) {
+    if (isSkipped && state.getChangesOnSkip())
       continue;
-    std::pair<StringAttr, int64_t> slot{op.getSlotsAttr().getAttr(),
-                                        op.getIndex()};
+    std::pair<StringAttr, int64_t> slot{state.getSlotsAttr().getAttr(),
+                                        state.getIndex()};
     Expr old = idle.slots[slot].expr;
     Expr now = memory.slots[slot].expr;
     if (now == old)
       continue;
-    InFlightDiagnostic diagnostic = proof.report.error(transition);
-    diagnostic << "'" << op.getRole()
-               << "' changes where a step is not applied: it is "
+    InFlightDiagnostic diagnostic = proof.report.error(op);
+    diagnostic << "'" << state.getRole() << "' changes " << where << ": it is "
                << toString(now, old) << ", expected " << toString(old, now);
-    Report::attach(diagnostic, transition->getLoc(),
+    Report::attach(diagnostic, op->getLoc(),
                    findExample(algebra, now, old, /*ranks=*/1));
   }
+}
+
+void IdleState::checkWriters() {
+  zrt::ProgramSymbols uses(program);
+  llvm::DenseSet<StringAttr> parameters, buffers, scalars;
+  for (auto &[name, entry] : lasting) {
+    StringAttr memory = uses.getMemory(FlatSymbolRefAttr::get(name));
+    buffers.insert(memory);
+    if (entry.role == "parameter")
+      parameters.insert(memory);
+  }
+  for (auto op : program.getOps<zrt::ScalarStateOp>())
+    scalars.insert(op.getSlotsAttr().getAttr());
+  auto check = [&](Attribute symbol, zrt::Event event) {
+    auto handler = symbols.lookup<zrt::HandlerOp>(
+        cast<FlatSymbolRefAttr>(symbol).getAttr());
+    // Between measure and discard the caller reads parameters alone.
+    bool isDiscarded = event == zrt::Event::discard;
+    bool isMeasured = isDiscarded || event == zrt::Event::measure;
+    for (auto call : handler.getBody().getOps<zrt::RuntimeCall>())
+      for (const zrt::MemoryUse &use : uses.getUses(call, nullptr))
+        if (use.writes &&
+            ((isDiscarded ? parameters : buffers).contains(use.memory) ||
+             (!isMeasured && scalars.contains(use.memory))))
+          proof.report.opError(call)
+              << "writes " << zrt::describeMemory(use.memory) << " on "
+              << zrt::stringifyEvent(event)
+              << ", where the caller reads what the step before left";
+  };
+  for (auto op : program.getOps<zrt::TransitionOp>())
+    if (op.getEvent() != zrt::Event::apply)
+      for (Attribute symbol : op.getHandlers())
+        check(symbol, op.getEvent());
+  for (auto op : program.getOps<zrt::SequenceOp>())
+    for (Attribute symbol : op.getHandlers())
+      check(symbol, zrt::Event::arrive);
 }
 
 void IdleState::checkReplicas(Operation *transition, Memory &memory) {

@@ -32,12 +32,16 @@ public:
   void checkSkipped(mlir::Operation *transition, Memory &memory,
                     bool isSkipped);
   /// Checks that what the caller reads in |state| is what the step before left.
+  /// Where the step |isMeasured| the caller reads parameters alone.
   void checkReadable(mlir::Operation *op, mlir::StringAttr state,
-                     Memory &memory);
+                     Memory &memory, bool isMeasured);
   /// Checks that the unsharded buffer of |part| holds its parameters, whole and
   /// on all ranks, in the type in which |unit| says that they travel.
   void checkUnsharded(zrt::UnitTableOp unit, const zrt::UnitPart &part,
                       Memory &memory);
+  /// Checks that only handlers of apply write what the caller reads before it:
+  /// parameters and state, and scalars but for those that `measure` computes.
+  void checkWriters();
   /// Checks that a step that is applied changes no frozen parameters.
   void checkFrozen(mlir::Operation *transition, Memory &memory);
   /// Checks that replicas hold one number, and that a copy equals its source.
@@ -56,6 +60,10 @@ private:
   /// applied.
   void checkUnchanged(mlir::Operation *op, const llvm::Twine &where,
                       Memory &memory);
+  /// The same of counters and the like; the loss scale and schedules may change
+  /// if |isSkipped|.
+  void checkScalars(mlir::Operation *op, const llvm::Twine &where,
+                    Memory &memory, bool isSkipped);
   /// Checks that |contents| are the old numbers of |entry|, rounded to
   /// |traveled| if that is narrower than they are. |wrong| describes in a
   /// message that they are not.

@@ -19,6 +19,8 @@ using namespace zero::prove;
 /// Choices that are looked at in one sum, and choices in them.
 static constexpr size_t kMostLostChoices = 8;
 static constexpr int kMostNested = 2;
+/// Monomials of decided choices that are compared with each other.
+static constexpr size_t kMostDecided = 512;
 
 /// The numbers of which |base| is one; none if it is no choice.
 static llvm::SmallVector<Expr, 2> getAlternatives(Algebra &algebra,
@@ -68,7 +70,7 @@ static Expr decide(Algebra &algebra, Expr a, BaseRef choice, Expr alternative) {
 /// The monomials that |term| may be where its choices are decided.
 static void addDecided(Algebra &algebra, const Monomial &monomial, int nested,
                        std::vector<Monomial> &decided) {
-  if (nested == kMostNested)
+  if (nested == kMostNested || decided.size() > kMostDecided)
     return;
   Choices choices;
   addChoices(algebra, {{1, 1}, monomial}, choices);
@@ -88,6 +90,8 @@ static bool mayCancel(Algebra &algebra, llvm::ArrayRef<Expr> addends) {
   for (Expr addend : addends)
     for (const Term &term : addend->getTerms())
       addDecided(algebra, term.monomial, 0, decided);
+  if (decided.size() > kMostDecided)
+    return true;
   for (size_t i = 0; i < decided.size(); ++i)
     if (llvm::is_contained(llvm::ArrayRef(decided).drop_front(i + 1),
                            decided[i]) ||
@@ -110,7 +114,9 @@ static int findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
     return isSmall ? static_cast<int>(std::log2(addend / left)) : 0;
   }
   // Whole numbers are exact.
-  return llvm::all_of(addends, isExactCount) ? 0 : getLostBits(addends, sum);
+  return llvm::all_of(addends, isExactCount)
+             ? 0
+             : getLostBits(algebra, addends, sum);
 }
 
 static int findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,

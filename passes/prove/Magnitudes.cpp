@@ -8,12 +8,14 @@
 
 #include "dialect/zero/StorageTypes.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 using llvm::StringRef;
 using namespace zero;
@@ -22,14 +24,15 @@ using namespace zero::prove;
 namespace {
 struct RangeOfType {
   unsigned exponentBits;
-  int margin;        // powers of 2
+  int margin;        // powers of 2, of numbers as large as elements
+  int otherMargin;   // of others, which are far from the limits of the type
   int leastExponent; // of a number that is not 0
 };
 } // namespace
 
 static constexpr std::array<RangeOfType, kNumRanges> kRanges = {
-    RangeOfType{5, 4, -24}, RangeOfType{8, 24, -149},
-    RangeOfType{11, 100, -1074}};
+    RangeOfType{5, 4, 4, -24}, RangeOfType{8, 24, 64, -149},
+    RangeOfType{11, 100, 100, -1074}};
 
 Magnitude Magnitude::joinedWith(const Magnitude &other) const {
   return {std::min(least, other.least), std::max(most, other.most),
@@ -53,9 +56,8 @@ static void addTerm(const Term &term, bool isOfElements, Magnitude &magnitude) {
   double exponent = std::log2(std::abs(term.coefficient.asDouble()));
   int64_t degree = 0;
   for (auto [base, power] : term.monomial) {
-    if (base->kind == BaseKind::constant)
-      exponent += double(power) * std::log2(std::abs(base->value));
-    else
+    exponent += double(power) * base->exponent;
+    if (base->kind != BaseKind::constant)
       degree = std::max(degree, std::abs(power));
   }
   if (degree == 0)
@@ -76,7 +78,7 @@ Magnitudes::Magnitudes(Expr a, Precision type, bool isOfElements) {
   if (type.isExact())
     return;
   Magnitude *magnitude = ranges.end() - 1;
-  for (unsigned i = 0; isOfElements && i < kNumRanges; ++i)
+  for (unsigned i = 0; i < kNumRanges; ++i)
     if (type.exponent <= kRanges[i].exponentBits) {
       magnitude = &ranges[i];
       break;
@@ -109,28 +111,72 @@ Magnitudes Magnitudes::withoutLoss() const {
   return result;
 }
 
-/// The same for the terms of one |addend|. Terms are sorted.
-static int findBitsLostIn(Expr addend, Expr sum) {
-  llvm::ArrayRef<Term> terms = sum->getTerms();
+namespace {
+/// The terms of a number whose bases are the same, but for constants.
+using Multiples =
+    llvm::MapVector<Monomial, double, std::map<Monomial, unsigned>>;
+} // namespace
+
+/// |base|, or for the inverse of a multiple of a sum that of the sum, and with
+/// it the factor between both.
+static std::pair<BaseRef, double> getInverse(Algebra &algebra, BaseRef base) {
+  if (base->kind != BaseKind::operation || base->name != "inverse" ||
+      base->operands[0]->isZero())
+    return {base, 1};
+  Rational first = base->operands[0]->getTerms()[0].coefficient;
+  auto factor = normalize(first.denominator, first.numerator);
+  if (first.numerator == 0 || !factor)
+    return {base, 1};
+  Expr part = algebra.multiply(algebra.rational(*factor), base->operands[0]);
+  return {algebra.operation("inverse", {part})->asBase(), factor->asDouble()};
+}
+
+static Multiples getMultiples(Algebra &algebra, Expr a) {
+  Multiples multiples;
+  for (const Term &term : a->getTerms()) {
+    double multiple = term.coefficient.asDouble();
+    Monomial rest;
+    for (auto [base, power] : term.monomial)
+      if (base->kind == BaseKind::constant)
+        multiple *= std::pow(base->value, double(power));
+      else {
+        auto [inverse, factor] = getInverse(algebra, base);
+        multiple *= std::pow(factor, double(power));
+        rest.push_back({inverse, power});
+      }
+    llvm::sort(rest, [](auto x, auto y) {
+      return std::pair(x.first->index, x.second) <
+             std::pair(y.first->index, y.second);
+    });
+    multiples[rest] += multiple;
+  }
+  return multiples;
+}
+
+/// The same for the terms of one |addend|.
+static int findBitsLostIn(const Multiples &addend, const Multiples &sum) {
   int most = 0;
-  for (const Term &term : addend->getTerms()) {
-    while (!terms.empty() && terms.front().monomial != term.monomial)
-      terms = terms.drop_front();
-    if (terms.empty())
+  for (auto &[bases, multiple] : addend) {
+    auto it = sum.find(bases);
+    if (it == sum.end())
       return kAllBits;
-    // A term with the factor 0 is nan or nothing, so it hides no loss.
-    double left = std::abs(terms.front().coefficient.asDouble());
-    double whole = std::abs(term.coefficient.asDouble());
-    if (left != 0 && whole > left)
+    double left = std::abs(it->second), whole = std::abs(multiple);
+    // What is 0 or nan is in no sum of other numbers.
+    if (left == 0 && whole != 0)
+      return kAllBits;
+    if (whole > left)
       most = std::max(most, static_cast<int>(std::log2(whole / left)));
   }
   return most;
 }
 
-int prove::getLostBits(llvm::ArrayRef<Expr> addends, Expr sum) {
+int prove::getLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                       Expr sum) {
   int most = 0;
+  Multiples multiples = getMultiples(algebra, sum);
   for (Expr addend : addends)
-    most = std::max(most, findBitsLostIn(addend, sum));
+    most = std::max(most,
+                    findBitsLostIn(getMultiples(algebra, addend), multiples));
   return most;
 }
 
@@ -168,16 +214,20 @@ static std::string showLimit(int exponent, StringRef becomes, StringRef range) {
   return text;
 }
 
-std::optional<Beyond> Magnitudes::findBeyond(const Magnitudes &expected) const {
+std::optional<Beyond> Magnitudes::findBeyond(const Magnitudes &expected,
+                                             bool isOfElements) const {
   if (lostBits > expected.lostBits)
     return Beyond{"to which a term is added that is taken away again, so "
                   "digits are lost",
                   showLost(lostBits, expected.lostBits)};
   Magnitude known;
+  for (unsigned i = 0; !isOfElements && i < kNumRanges; ++i)
+    known = known.joinedWith(expected.ranges[i]);
   for (unsigned i = 0; i < kNumRanges; ++i) {
     known = known.joinedWith(expected.ranges[i]);
     const Magnitude &now = ranges[i];
-    auto [bits, margin, leastExponent] = kRanges[i];
+    auto [bits, ofElements, ofOthers, leastExponent] = kRanges[i];
+    int margin = isOfElements ? ofElements : ofOthers;
     StringRef range = getStorageTypeOfRange(bits);
     int infinite = 1 << (bits - 1); // 2^infinite is inf
     if (now.degree > known.degree) {

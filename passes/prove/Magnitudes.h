@@ -59,9 +59,11 @@ public:
   Magnitudes withoutLoss() const;
   bool hasLost() const { return lostBits > 0; }
   /// A range in which numbers are farther from their source than in |expected|
-  /// there, or in a smaller range. Two steps may take the same product in
-  /// another order, so that some powers of 2 more are no difference.
-  std::optional<Beyond> findBeyond(const Magnitudes &expected) const;
+  /// there, or in a smaller range, or in any range if they are not as large as
+  /// elements: a step computes scalars in f64. Two steps may take the same
+  /// product in another order, so that some powers of 2 more are no difference.
+  std::optional<Beyond> findBeyond(const Magnitudes &expected,
+                                   bool isOfElements) const;
   bool operator==(const Magnitudes &other) const {
     return getKey() == other.getKey();
   }
@@ -80,7 +82,7 @@ private:
 /// The binary digits that |sum| of |addends| loses since multiples of a term
 /// cancel: (x + 2^20 y) - (2^20 - 1) y loses 20. Of a term that is gone all are
 /// lost.
-int getLostBits(llvm::ArrayRef<Expr> addends, Expr sum);
+int getLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends, Expr sum);
 
 /// Whether |a| is as large as a sum over elements in it, or as its inverse. A
 /// root of the sum is not.

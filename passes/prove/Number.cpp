@@ -8,6 +8,7 @@
 
 #include "dialect/zero/StorageTypes.h"
 #include "dialect/zero/ZeroDialect.h"
+#include "passes/prove/Constants.h"
 #include "passes/prove/Counts.h"
 #include "passes/prove/Exactness.h"
 #include "passes/prove/LostBits.h"
@@ -145,7 +146,7 @@ void Number::lose(int bits) {
 
 void Number::add(Algebra &algebra, const Number &other) {
   Expr sum = algebra.add(expr, other.expr);
-  int lostBits = prove::getLostBits({expr, other.expr}, sum);
+  int lostBits = prove::getLostBits(algebra, {expr, other.expr}, sum);
   expr = sum;
   narrowAs(other);
   lose(lostBits);
@@ -220,6 +221,10 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   if (isa<arith::MaxNumFOp>(op))
     return keepSorted("maxnumf");
   if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
+    // Neither true nor false.
+    for (const Number &number : x)
+      if (number.expr->isUndefined())
+        return number.expr;
     using Predicate = arith::CmpFPredicate;
     Predicate predicate = compare.getPredicate();
     std::string name =
@@ -263,24 +268,19 @@ static bool selectsNothing(Operation &op, ArrayRef<Number> x) {
   return inputs.empty();
 }
 
-/// |result| of |op|, or an unknown number if it is that of constants and not
-/// finite in its type: infinities that cancel over the reals do not cancel
-/// there.
-static Expr checkConstant(Algebra &algebra, Operation &op, ArrayRef<Number> x,
-                          Expr result) {
-  if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp,
-           math::FmaOp, math::SqrtOp, arith::TruncFOp>(op) ||
-      !llvm::all_of(x, [](const Number &n) { return isConstant(n.expr); }))
-    return result;
-  bool dividesByZero =
-      isa<arith::DivFOp>(op) && evaluateConstant(algebra, x[1].expr) == 0;
-  auto type = cast<FloatType>(op.getResult(0).getType());
-  double largest =
-      APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
-  if (!dividesByZero && std::abs(evaluateConstant(algebra, result)) <= largest)
-    return result;
-  return algebra.undefined(
-      "an operation on constants with a result that is not finite");
+/// What |op| makes of constants; nothing of other numbers. Over the reals it
+/// makes |result|.
+static std::optional<Computed> makeOfConstants(Algebra &algebra, Operation &op,
+                                               ArrayRef<Number> x,
+                                               Expr result) {
+  SmallVector<double> operands;
+  for (const Number &number : x) {
+    if (!isConstant(number.expr))
+      return std::nullopt;
+    operands.push_back(
+        number.computed.value_or(evaluateConstant(algebra, number.expr)));
+  }
+  return prove::computeConstant(algebra, op, operands, result);
 }
 
 /// The digits that |result| of |op| loses since terms of its operands cancel.
@@ -288,15 +288,19 @@ static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
                           Expr result) {
   if (!isa<arith::AddFOp, arith::SubFOp, math::FmaOp>(op))
     return 0;
+  // A number minus itself is 0, or it is nan.
+  if (isa<arith::SubFOp>(op) && op.getOperand(0) == op.getOperand(1))
+    return 0;
   SmallVector<Expr> addends{x.front().expr, x.back().expr};
   if (isa<math::FmaOp>(op))
     addends[0] = algebra.multiply(x[0].expr, x[1].expr);
-  // A product of other numbers is no count, even if it is one over the reals.
-  bool areCounts =
-      llvm::all_of(x, [](const Number &n) { return isExactCount(n.expr); });
+  // A product or a rounded quotient of other numbers is no count, even if it is
+  // one over the reals.
+  bool areCounts = llvm::all_of(
+      x, [](const Number &n) { return isExactCount(n.expr) && !n.rounding; });
   if (!areCounts && llvm::all_of(addends, isExactCount) &&
       !llvm::all_of(addends, isConstant))
-    return getLostBits(addends, result);
+    return getLostBits(algebra, addends, result);
   return findLostBits(algebra, addends, result);
 }
 
@@ -338,7 +342,12 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       }
       result = *given;
     } else {
-      result.expr = checkConstant(algebra, op, operands, result.expr);
+      std::optional<Computed> computed =
+          makeOfConstants(algebra, op, operands, result.expr);
+      if (computed && !computed->reason.empty())
+        result.expr = algebra.undefined(
+            "an operation on constants with a result that is " +
+            computed->reason);
       if (isa<arith::SelectOp>(op) && conditions)
         addCondition(*conditions, operands[0]);
       // A truth value is as good as the numbers that were compared.
@@ -355,6 +364,10 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result.arrivedAs = operands[0].arrivedAs;
       }
       int lostBits = findBitsLostBy(algebra, op, operands, result.expr);
+      if (computed) {
+        result.computed = computed->value;
+        lostBits = std::max(lostBits, computed->lostBits);
+      }
       result.lose(lostBits);
       if (!result.rounding && (lostBits > 0 || mayRound(op, operands, result)))
         result.rounding = &op;

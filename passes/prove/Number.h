@@ -46,6 +46,8 @@ struct Number {
   /// An operation of a scalar program on the way, of which the result in f64
   /// may compare otherwise than over the reals. See mayRound().
   mlir::Operation *rounding = nullptr;
+  /// Of a constant that was computed: what it is in its type.
+  std::optional<double> computed = {};
 
   /// |expr| arrives as a number of |type|.
   void arrive(Precision type);

@@ -292,7 +292,8 @@ void ProgramReader::measure(const Node &node, zrt::TransitionOp transition,
   runHandlers(transition, memory);
   if (!isCommitted(transition))
     return;
-  idle->checkReadable(transition, transition.getNextAttr(), memory);
+  idle->checkReadable(transition, transition.getNextAttr(), memory,
+                      /*isMeasured=*/true);
   auto runNext = [&](zrt::Event event, Memory &after) {
     zrt::TransitionOp next = getTransition(transition.getNextAttr(), event);
     for (auto symbol : next.getHandlers().getAsRange<FlatSymbolRefAttr>())
@@ -422,7 +423,8 @@ std::optional<StepSemantics> ProgramReader::run() {
     calls->sent.clear();
     if (node.isOpen)
       receive(node);
-    idle->checkReadable(program, node.state, node.memory);
+    idle->checkReadable(program, node.state, node.memory,
+                        /*isMeasured=*/false);
     llvm::append_range(node.sent, calls->sent);
     firstFromState.reset();
     for (zrt::TransitionOp transition : transitions)
@@ -435,6 +437,8 @@ std::optional<StepSemantics> ProgramReader::run() {
           << "ranks meet in some backward passes and not in each: "
              "with different numbers of them they would "
              "wait for each other for ever";
+  if (!proof.report.hasErrors())
+    idle->checkWriters();
   if (!proof.report.hasErrors())
     checkHints();
   if (proof.report.hasErrors() && !proof.report.hasOnlyConsequences())

@@ -124,9 +124,9 @@ Roundings Roundings::narrowed(const Conversion &conversion) const {
                    (conversion.isSum && each.source.kind == SourceKind::sum);
     Precision &precision = isAlone ? each.alone : each.combined;
     precision = precision.limitedBy(conversion.to);
-    bool isElement = each.source.kind <= SourceKind::sum;
-    each.magnitudes = each.magnitudes.joinedWith(
-        isElement ? conversion.ofElements : conversion.ofOthers);
+    each.magnitudes = each.magnitudes.joinedWith(each.source.isOfElements()
+                                                     ? conversion.ofElements
+                                                     : conversion.ofOthers);
   }
   it->second = node->table->intern(std::move(narrower)).node;
   return Roundings(it->second);
@@ -235,7 +235,8 @@ std::optional<Beyond> Roundings::findBeyond(Roundings expected) const {
         (!each.magnitudes.hasLost() || each.source.kind == SourceKind::input))
       continue;
     std::optional<Beyond> beyond = each.magnitudes.findBeyond(
-        isKnown ? y->magnitudes : each.magnitudes.withoutLoss());
+        isKnown ? y->magnitudes : each.magnitudes.withoutLoss(),
+        each.source.isOfElements());
     if (!beyond)
       continue;
     beyond->text =

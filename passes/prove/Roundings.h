@@ -48,6 +48,8 @@ struct Source {
   bool operator==(const Source &other) const {
     return kind == other.kind && name == other.name;
   }
+  /// Whether it is as large as elements, or as a sum over them.
+  bool isOfElements() const { return kind <= SourceKind::sum; }
   /// "the old 'm'".
   std::string describe() const;
 };

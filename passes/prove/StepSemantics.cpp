@@ -217,7 +217,7 @@ static Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
     return addends.back();
   });
   if (sum && lostBits)
-    *lostBits = getLostBits(addends, sum);
+    *lostBits = getLostBits(algebra, addends, sum);
   return sum ? sum
              : algebra.undefined(
                    "a sum over ranks of numbers that are no shares of a sum");

@@ -349,13 +349,37 @@ zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @g : !zero.value<8xf32> role gradient in device
-  zrt.buffer @w : !zero.value<8xf32> role parameter in device shares @g
+  zrt.buffer @all : !zero.value<8xf32> role parameter in device
+  zrt.buffer @w : !zero.value<8xf32> role parameter in device shares @all
   zrt.kernel @store [read f32, write f32] scalars 0 {
   ^body(%g: f32):
     zrt.yield %g : f32
   }
   // expected-error@+1 {{buffer @w lives across steps and must not share memory}}
   zrt.bucket_table @b0 into @g store @store add @store parameters @w
+}
+
+// -----
+
+// buffer_c4
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-note@+1 {{the memory is that of this one}}
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  // expected-error@+1 {{shares memory with a buffer of another role}}
+  zrt.buffer @w : !zero.value<8xf32> role parameter in device shares @g
+}
+
+// -----
+
+// scalars_c3
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{region should have no arguments}}
+  zrt.scalars @s {
+  ^bb0(%x: f64):
+    zrt.yield
+  }
 }
 
 // -----
