@@ -16,13 +16,15 @@ using namespace zero;
 
 namespace {
 /// The patterns of an option. "1d" stands for every parameter of one dimension,
-/// which in most models are the biases and the norms.
+/// which in most models are the biases and the norms. "!PATTERN" takes out what
+/// the patterns before it match, as in "*,!*lora_*".
 class NamePatterns {
 public:
   LogicalResult read(StringRef option, ArrayRef<std::string> texts,
                      std::string &message) {
     for (StringRef text : texts) {
       used.push_back(false);
+      takesOut.push_back(text.consume_front("!"));
       names.push_back(text.str());
       llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(text);
       if (glob) {
@@ -37,12 +39,14 @@ public:
     return success();
   }
   bool match(const ListedParameter &parameter) {
-    bool isAny = false;
+    bool isIn = false;
     for (size_t i = 0; i < globs.size(); ++i)
       if ((names[i] == "1d" && parameter.shape.size() == 1) ||
-          globs[i].match(parameter.name))
-        isAny = used[i] = true;
-    return isAny;
+          globs[i].match(parameter.name)) {
+        used[i] = true;
+        isIn = !takesOut[i];
+      }
+    return isIn;
   }
   /// Reports a pattern that no parameter matches: it is misspelt, mostly.
   LogicalResult checkUse(StringRef option, std::string &message) const {
@@ -60,7 +64,7 @@ public:
 private:
   std::vector<std::string> names;
   std::vector<llvm::GlobPattern> globs;
-  llvm::SmallVector<bool> used;
+  llvm::SmallVector<bool> takesOut, used;
 };
 } // namespace
 

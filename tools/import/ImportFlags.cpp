@@ -24,10 +24,12 @@ ImportFlags::ImportFlags(cl::OptionCategory &category)
       noDecay("no-decay", cl::cat(category), cl::CommaSeparated,
               cl::value_desc("PATTERN,..."),
               cl::desc("Parameters without weight decay, such as\n"
-                       "'*.bias,*norm*'; 1d: all of one dimension")),
+                       "'*.bias,*norm*'; 1d: all of one dimension;\n"
+                       "!PATTERN: not these")),
       frozen("frozen", cl::cat(category), cl::CommaSeparated,
              cl::value_desc("PATTERN,..."),
-             cl::desc("Parameters that are not trained")),
+             cl::desc("Parameters that are not trained; '*,!*lora_*': all but "
+                      "adapters")),
       shards("shard", cl::cat(category), cl::CommaSeparated,
              cl::value_desc("PATTERN=DIM,..."),
              cl::desc("The dimension that the axis tp of --mesh divides, or "
