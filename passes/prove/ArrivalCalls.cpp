@@ -63,6 +63,7 @@ template <> void Calls::runOp(zrt::PackOp op) {
     Number value = values->front();
     value.narrow(kept);
     value.beforeConversion.reset();
+    value.way = 0;
     return value;
   };
   // A gradient that was written in place meets neither kernel, and a further

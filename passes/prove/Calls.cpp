@@ -414,6 +414,7 @@ template <> void Calls::runOp(zrt::AllReduceScalarsOp op) {
     Number &slot = writeSlot(op, op.getSlotsAttr(), i);
     send(slot.expr, set, semantics.meetsOver);
     slot.expr = sumOverRanks(algebra, slot.expr, semantics.axes, set);
+    slot.way = 0;
   }
 }
 

@@ -58,6 +58,14 @@ struct Calls::LaunchedElements {
   std::pair<Number, Number> addend;
 };
 
+/// Whether |a| is computed from an element of the step before.
+static bool dependsOnState(Expr a) {
+  bool depends = false;
+  visitBases(a,
+             [&](BaseRef base) { depends |= base->kind == BaseKind::state; });
+  return depends;
+}
+
 FailureOr<Calls::LaunchedElements>
 Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
                 size_t row) {
@@ -91,6 +99,9 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       made.expr =
           joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
       made.narrow(type);
+      // Gradients of other paths have other ways.
+      if (!inApply || !dependsOnState(made.expr))
+        made.way = 0;
       if (!kernel.conditions.empty()) {
         Expr runs = kernel.conditions[row];
         made.expr = algebra.operation("select", {runs, made.expr, old.expr});

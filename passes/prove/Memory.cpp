@@ -6,6 +6,8 @@
 
 #include "passes/prove/Memory.h"
 
+#include "llvm/ADT/Hashing.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -56,9 +58,14 @@ Pieces prove::makePieces(int64_t length, Number element, Number pad) {
 }
 
 void prove::append(Pieces &pieces, Piece piece) {
-  if (!pieces.empty() && pieces.back().isSame(piece))
+  if (!pieces.empty() && pieces.back().isSame(piece)) {
+    Number &last = pieces.back().element;
+    if (last.way != piece.element.way || piece.element.hasWays) {
+      last.way = llvm::hash_combine(last.way, piece.element.way);
+      last.hasWays = true;
+    }
     pieces.back().end = piece.end;
-  else
+  } else
     pieces.push_back(piece);
 }
 

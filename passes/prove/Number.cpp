@@ -16,6 +16,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include "llvm/ADT/Hashing.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -304,6 +306,24 @@ static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
   return findLostBits(algebra, addends, result);
 }
 
+uint64_t Number::getWayTo(Type type) const {
+  return llvm::hash_combine(type.getAsOpaquePointer(), way);
+}
+
+/// The way of what |op| computes of |x|.
+static uint64_t getWay(Operation &op, ArrayRef<Number> x) {
+  if (isa<arith::TruncFOp>(op))
+    return x[0].getWayTo(op.getResult(0).getType());
+  if (x.empty())
+    return 0; // a constant
+  if (isa<arith::ExtFOp>(op))
+    return x[0].way;
+  uint64_t way = llvm::hash_value(&op);
+  for (const Number &number : x)
+    way = llvm::hash_combine(way, number.way);
+  return way;
+}
+
 void prove::addCondition(Conditions &conditions, const Number &condition) {
   auto [it, isNew] = conditions.insert({condition.expr, condition});
   if (!isNew)
@@ -363,6 +383,7 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result.arrived = operands[0].arrived;
         result.arrivedAs = operands[0].arrivedAs;
       }
+      result.way = getWay(op, operands);
       int lostBits = findBitsLostBy(algebra, op, operands, result.expr);
       if (computed) {
         result.computed = computed->value;

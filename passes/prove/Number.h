@@ -48,6 +48,16 @@ struct Number {
   mlir::Operation *rounding = nullptr;
   /// Of a constant that was computed: what it is in its type.
   std::optional<double> computed = {};
+  /// The operations that computed it, one after the other, since apply began or
+  /// ranks summed it; 0: none. Two numbers that are equal over the reals have
+  /// equal bits if their ways are equal. It is no part of the key: a number may
+  /// be known by another way on another path.
+  uint64_t way = 0;
+  /// Whether it stands for elements of several ways.
+  bool hasWays = false;
+
+  /// The way of this number behind a conversion to |type|, which is another.
+  uint64_t getWayTo(mlir::Type type) const;
 
   /// |expr| arrives as a number of |type|.
   void arrive(Precision type);

@@ -59,6 +59,9 @@ ProvedStep::ProvedStep(ModuleOp module) : impl(std::make_unique<Impl>()) {
   if (failed(expandFlattened(*impl->module)))
     return;
   impl->semantics = impl->read(*impl->module);
+  impl->proof.report.emitLast();
+  if (impl->proof.report.hasErrors())
+    impl->semantics.reset();
   impl->proof.hasReference = true;
 }
 
@@ -121,6 +124,7 @@ bool ProvedStep::isSameAs(ModuleOp module) {
   if (!other)
     return false;
   prove::compareSemantics(impl->proof, *impl->semantics, *other);
+  impl->proof.report.emitLast();
   impl->semantics->meetsOver |= other->meetsOver;
   impl->semantics->takesHints |= other->takesHints;
   impl->semantics->hasUnits |= other->hasUnits;
@@ -194,6 +198,7 @@ struct ProvePass : zero::impl::ProvePassBase<ProvePass> {
       return signalPassFailure();
     prove::Proof proof;
     readAndCheck(proof, module, /*reference=*/nullptr);
+    proof.report.emitLast();
     if (proof.report.hasErrors())
       signalPassFailure();
     markAllAnalysesPreserved();

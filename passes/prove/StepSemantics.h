@@ -231,6 +231,17 @@ public:
     ++errors;
     return Consequence(*this, op);
   }
+  /// An error that is emitted by emitLast() if nothing else is wrong. Only the
+  /// first one is.
+  void addLast(mlir::Operation *op, std::string text) {
+    if (!last)
+      last = {op, std::move(text)};
+  }
+  void emitLast() {
+    if (last && errors == 0)
+      error(last->first) << last->second;
+    last.reset();
+  }
   void emitConsequences() {
     for (auto &[op, text, example] : consequences) {
       mlir::InFlightDiagnostic diagnostic = op->emitError() << text;
@@ -244,7 +255,10 @@ public:
   /// For an error that was emitted elsewhere.
   void count() { ++errors; }
   /// Begins to count anew.
-  void reset() { errors = 0; }
+  void reset() {
+    errors = 0;
+    last.reset();
+  }
   bool hasErrors() const { return errors > 0; }
   unsigned getNumErrors() const { return errors; }
 
@@ -252,6 +266,7 @@ private:
   unsigned errors = 0;
   std::vector<std::tuple<mlir::Operation *, std::string, std::string>>
       consequences;
+  std::optional<std::pair<mlir::Operation *, std::string>> last;
 };
 
 /// A clip coefficient, and the parameters whose norm it depends on.

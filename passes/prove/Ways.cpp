@@ -1,0 +1,92 @@
+//===- Ways.cpp - Numbers that must have equal bits -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Numbers that are equal over the reals, and went through the same types, may
+// differ in their last bits: a product and a sum round twice, and `math.fma`
+// once. Where a program relies on equal bits, both must have been computed by
+// the same operations.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/prove/IdleState.h"
+
+using namespace mlir;
+using namespace zero;
+using namespace zero::prove;
+
+/// Calls |isSame| for the parts on which pieces of both are whole. False if it
+/// is, once.
+static bool
+areAlike(const Pieces &a, const Pieces &b,
+         llvm::function_ref<bool(const Number &, const Number &)> isSame) {
+  const Piece *x = a.begin(), *y = b.begin();
+  while (x != a.end() && y != b.end()) {
+    if (!isSame(x->element, y->element))
+      return false;
+    int64_t end = std::min(x->end, y->end);
+    x += x->end == end;
+    y += y->end == end;
+  }
+  return true;
+}
+
+static bool haveOneWay(const Number &a, const Number &b) {
+  return a.way == b.way;
+}
+
+void IdleState::checkWays(Operation *transition, const Memory &memory,
+                          const Memory *known) {
+  auto find = [](const Memory &in, StringAttr name) -> const Contents & {
+    return in.buffers.find(name)->second;
+  };
+  auto getType = [](zrt::BufferOp buffer) {
+    return buffer.getValueType().getElementType();
+  };
+  auto refuse = [&](const Contents &contents, const Twine &text) {
+    proof.report.addLast(contents.writer ? contents.writer : transition,
+                         (text + ", so bits may differ").str());
+  };
+  for (auto &[name, entry] : lasting) {
+    if (!hasElements(entry.bucket))
+      continue;
+    const Contents &contents = find(memory, name);
+    std::string buffer = ("@" + name.getValue()).str();
+    if (contents.hasOther &&
+        !areAlike(contents.own, contents.other, haveOneWay))
+      refuse(contents, buffer + " is computed by other operations on the owner "
+                                "of an element than on the other ranks");
+    if (known && contents.hasOther &&
+        !areAlike(contents.own, find(*known, name).own, haveOneWay))
+      refuse(contents, buffer + " is computed by other operations on this path "
+                                "to apply than on another one");
+  }
+  for (auto op : program.getOps<zrt::BucketTableOp>()) {
+    if (!hasElements(op.getBucketAttr().getAttr()))
+      continue;
+    const Contents &parameters = find(memory, op.getParametersAttr().getAttr());
+    Type type = getType(parameters.op);
+    for (FlatSymbolRefAttr symbol : {op.getMasterAttr(), op.getStagingAttr()}) {
+      if (!symbol)
+        continue;
+      const Contents &source = find(memory, symbol.getAttr());
+      bool isRounded = !Precision(type).holds(Precision(getType(source.op)));
+      bool isSame = areAlike(source.own, parameters.own,
+                             [&](const Number &from, const Number &to) {
+                               // Several ways, each behind a conversion, have
+                               // no common one.
+                               if (isRounded && (from.hasWays || to.hasWays))
+                                 return true;
+                               if (isRounded && from.way != 0)
+                                 return to.way == from.getWayTo(type);
+                               return to.way == from.way;
+                             });
+      if (!isSame)
+        refuse(parameters,
+               ("@" + op.getParameters() + " is not @" + symbol.getValue() +
+                (isRounded ? ", rounded once" : "")));
+    }
+  }
+}
