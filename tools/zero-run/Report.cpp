@@ -133,7 +133,9 @@ std::string Report::getSummary() const {
                     countOf(steps.size(), "step"), count(OutcomeKind::applied),
                     count(OutcomeKind::skipped), count(OutcomeKind::refused));
   if (!against.empty())
-    text += isEqual() ? "; equal" : "; not equal";
+    text += isEqual()              ? "; equal"
+            : firstOutside.empty() ? "; stopped"
+                                   : "; not equal";
   if (orders > 0 && isEqual())
     text += "; the same bits in " + countOf(orders, "order") + " of streams";
   return text;
