@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Imports published models, and compares the memory that zero-explain says with closed forms
+of all stages: stages_imported.py BIN [--more]
+
+Parameters and arriving gradients are bf16, sums and state f32. Elements are the published
+ones. Pads may add a thousandth. --more has a hundredth more elements, to see that it is found.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from huggingface_totals import MODELS
+
+BUCKET = 500_000_000  # elements, as DeepSpeed has it
+CONFIG = {
+    "bf16": {"enabled": True},
+    "data_types": {"grad_accum_dtype": "fp32"},
+    "gradient_accumulation_steps": 4,
+    "train_micro_batch_size_per_gpu": 1,
+    "optimizer": {"type": "AdamW"},
+    "zero_optimization": {"stage": 1, "reduce_bucket_size": BUCKET},
+}
+CASES = [
+    *((name, ranks) for name in ("gpt2", "llama-3-8b") for ranks in (1, 8, 64, 1024)),
+    *((name, ranks) for name in ("llama-3-70b", "llama-3-405b") for ranks in (64, 1024)),
+    ("mixtral-8x7b", 64),
+    ("deepseek-v3", 1024),
+]
+
+
+def explain(binaries, model, ranks):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (("ds.json", CONFIG), ("config.json", model)):
+            (pathlib.Path(folder) / name).write_text(json.dumps(content))
+        command = [f"{binaries}/zero-explain", "--import-deepspeed=ds.json", "--model=config.json"]
+        command += [f"--mesh=dp={ranks}", "--json"]
+        done = subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        return json.loads(done.stdout)
+
+
+def get_forms(elements, ranks, buckets):
+    """By stage and offload: the bytes of the device, and those of the host."""
+    share = elements / ranks
+    # Two buckets in bf16: what arrives at stage 2, what travels at the others.
+    pair = 2 * (max(buckets[0::2]) + max(buckets[1::2], default=0))
+    kept = 2 * elements + 12 * share + pair
+    return {
+        (0, "none"): ((2 + 12 + 4) * elements + pair, 0),
+        (1, "none"): (kept + 4 * elements + 4 * share, 0),
+        (2, "none"): (kept + 4 * share, 0),
+        # The host has state, the gradient that moved, and updated parameters.
+        (1, "optimizer"): (kept - 12 * share + 4 * elements + 4 * share, (12 + 4 + 2) * share),
+        (2, "optimizer"): (kept - 12 * share + 4 * share, (12 + 4 + 2) * share),
+    }
+
+
+def main(binaries, *more):
+    wrong = 0
+    cases = CASES[:4] if "--more" in more else CASES
+    for name, ranks in cases:
+        model, elements = MODELS[name]
+        explained = explain(binaries, model, ranks)
+        buckets = [bucket["elements"] for bucket in explained["plan"]["buckets"]]
+        forms = get_forms(elements * (1.01 if "--more" in more else 1), ranks, buckets)
+        costs = {(c["stage"], c["offload"]): c["cost"] for c in explained["choices"]}
+        for key, (device, host) in forms.items():
+            found = costs[key]
+            for expected, bytes_ in ((device, found["device_bytes"]), (host, found["host_bytes"])):
+                if not 0 <= bytes_ - expected <= expected / 1000 + 4096:
+                    wrong += 1
+                    print(f"{name} on {ranks} ranks, {key}: {bytes_}, expected {expected}")
+    print(f"{len(cases)} plans of published models, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
