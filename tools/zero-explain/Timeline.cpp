@@ -95,8 +95,8 @@ private:
   size_t ahead = 1;              // units that are gathered ahead
   int64_t elements = 0;          // of all parameters
   StringAttr state;
-  double clocks[6] = {}; // by stream
-  std::string waited[6];
+  double clocks[kNumStreams] = {};
+  std::string waited[kNumStreams];
   llvm::DenseMap<Attribute, double> events;
   Timeline timeline;
 };

@@ -12,6 +12,8 @@
 
 namespace zero {
 
+constexpr size_t kNumStreams = zrt::getMaxEnumValForStream() + 1;
+
 /// From |start| to |finish|, in seconds since the begin of the step.
 struct Span {
   double start = 0, finish = 0;

@@ -98,7 +98,7 @@ static json::Array describeCalls(const Timeline &timeline) {
     return span.finish - span.start < shortest;
   };
   std::vector<std::pair<TimedCall, int64_t>> merged;
-  size_t last[6] = {}; // by stream: the place behind its last one
+  size_t last[kNumStreams] = {}; // by stream: the place behind its last one
   for (const TimedCall &call : timeline.calls) {
     size_t &place = last[size_t(call.stream)];
     if (place > 0) {

@@ -7,13 +7,10 @@ Parameters and arriving gradients are bf16, sums and state f32. Elements are the
 ones. Pads may add a thousandth. --more has a hundredth more elements, to see that it is found.
 """
 
-import json
-import pathlib
-import subprocess
 import sys
-import tempfile
 
 from huggingface_totals import MODELS
+from units_imported import explain
 
 BUCKET = 500_000_000  # elements, as DeepSpeed has it
 CONFIG = {
@@ -30,16 +27,6 @@ CASES = [
     ("mixtral-8x7b", 64),
     ("deepseek-v3", 1024),
 ]
-
-
-def explain(binaries, model, ranks):
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in (("ds.json", CONFIG), ("config.json", model)):
-            (pathlib.Path(folder) / name).write_text(json.dumps(content))
-        command = [f"{binaries}/zero-explain", "--import-deepspeed=ds.json", "--model=config.json"]
-        command += [f"--mesh=dp={ranks}", "--json"]
-        done = subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        return json.loads(done.stdout)
 
 
 def get_forms(elements, ranks, buckets):
@@ -73,7 +60,7 @@ def main(binaries, *more):
     cases = CASES[:4] if "--more" in more else CASES
     for name, ranks in cases:
         model, elements = MODELS[name]
-        explained = explain(binaries, model, ranks)
+        explained = explain(binaries, model, ranks, CONFIG)
         buckets = [bucket["elements"] for bucket in explained["plan"]["buckets"]]
         forms = get_forms(elements * (1.01 if "--more" in more else 1), ranks, buckets)
         costs = {(c["stage"], c["offload"]): c["cost"] for c in explained["choices"]}

@@ -25,9 +25,9 @@ CONFIG = {
 }
 
 
-def explain(binaries, model, ranks):
+def explain(binaries, model, ranks, config=CONFIG):
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in (("ds.json", CONFIG), ("config.json", model)):
+        for name, content in (("ds.json", config), ("config.json", model)):
             (pathlib.Path(folder) / name).write_text(json.dumps(content))
         command = [f"{binaries}/zero-explain", "--import-deepspeed=ds.json", "--model=config.json"]
         command += [f"--mesh=dp={ranks}", "--json"]
