@@ -38,11 +38,8 @@ bool Equality::areEqual(Expr a, Expr b, const ParameterSemantics *parameter) {
         std::make_unique<RealNumbers>(proof.algebra, Facts{facts->isFinite});
   if (withoutState->areEqual(a, b))
     return true;
-  if (!known.areEqual(a, b)) {
-    Expr x = folded.fold(a), y = folded.fold(b);
-    if ((x == a && y == b) || !known.areEqual(x, y))
-      return false;
-  }
+  if (!known.areEqual(a, b))
+    return false;
   known.getFacts().describe(a, proof.assumed);
   return true;
 }
@@ -67,11 +64,8 @@ bool Equality::areEqualIfNotApplied(Expr a, Expr b) {
   }
   if (withoutFacts->areEqual(a, b))
     return true;
-  if (!withCounters->areEqual(a, b)) {
-    Expr x = folded.fold(a), y = folded.fold(b);
-    if ((x == a && y == b) || !withCounters->areEqual(x, y))
-      return false;
-  }
+  if (!withCounters->areEqual(a, b))
+    return false;
   withCounters->getFacts().describe(a, proof.assumed);
   return true;
 }

@@ -7,7 +7,6 @@
 #ifndef ZERO_PASSES_PROVE_EQUALITY_H
 #define ZERO_PASSES_PROVE_EQUALITY_H
 
-#include "passes/prove/FoldedConstants.h"
 #include "passes/prove/RealNumbers.h"
 
 namespace zero::prove {
@@ -17,7 +16,7 @@ class Equality {
 public:
   Equality(Proof &proof, const StepSemantics &first,
            const StepSemantics &second)
-      : proof(proof), first(first), second(second), folded(proof.algebra) {}
+      : proof(proof), first(first), second(second) {}
 
   /// Whether |a| equals |b| in each applied step. |parameter| has the state
   /// that they are made of, if they are numbers of elements.
@@ -33,7 +32,6 @@ private:
   Proof &proof;
   const StepSemantics &first;
   const StepSemantics &second;
-  FoldedConstants folded;
   std::optional<Facts> facts;
   std::unique_ptr<RealNumbers> withoutState;
   std::unique_ptr<RealNumbers> withoutFacts, withCounters;
