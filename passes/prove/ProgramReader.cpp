@@ -333,8 +333,7 @@ void ProgramReader::apply(const Node &node, ArrayRef<zrt::TransitionOp> path,
     return;
   idle->checkBuffers(transition, memory);
   EndOfStep end{std::move(memory), calls->outcome, calls->conditions};
-  idle->checkWays(transition, end.memory,
-                  ends.empty() ? nullptr : &ends.front().memory);
+  idle->checkWays(transition, end.memory);
   if (llvm::none_of(ends,
                     [&](const EndOfStep &known) { return known.isSame(end); }))
     checkEnd(path, std::move(end), committed);
