@@ -17,8 +17,7 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
-/// Calls |isSame| for the parts on which pieces of both are whole. False if it
-/// is, once.
+/// Whether |isSame| is true of each part on which pieces of both are whole.
 static bool
 areAlike(const Pieces &a, const Pieces &b,
          llvm::function_ref<bool(const Number &, const Number &)> isSame) {

@@ -117,7 +117,8 @@ std::vector<const TimedBuffer *> zero::findPeak(const Timeline &timeline,
         changes.push_back({std::max(alive.start, span.start), -buffer.bytes});
         changes.push_back({alive.finish, buffer.bytes});
       }
-  // At one time, what begins comes before what ends: a call has both.
+  // Changes at one time are sorted so that beginnings come first. A call holds
+  // what it reads and what it writes at once.
   llvm::sort(changes);
   int64_t bytes = 0, most = -1;
   double at = span.start;
