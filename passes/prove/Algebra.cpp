@@ -116,12 +116,17 @@ struct Algebra::Tables {
   std::unordered_set<const Base *, HashBase, HashBase> knownBases;
   llvm::DenseSet<Known, KnownInfo> knownPolynomials;
   RoundingTable roundings;
+  std::map<std::array<Expr, 3>, int> lostBits;
 };
 
 Algebra::Algebra() : tables(std::make_unique<Tables>()) {}
 Algebra::~Algebra() = default;
 
 RoundingTable &Algebra::getRoundings() { return tables->roundings; }
+
+std::map<std::array<Expr, 3>, int> &Algebra::getKnownLostBits() {
+  return tables->lostBits;
+}
 
 bool Term::vanishes() const {
   return coefficient.numerator == 0 && llvm::none_of(monomial, [](auto factor) {

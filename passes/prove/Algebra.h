@@ -23,6 +23,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -190,6 +192,8 @@ public:
 
   /// The precisions of the sources of numbers.
   RoundingTable &getRoundings();
+  /// What findLostBits has found, by its two addends and their sum.
+  std::map<std::array<Expr, 3>, int> &getKnownLostBits();
 
   Expr rational(Rational value);
   Expr integer(int64_t value) { return rational({value, 1}); }

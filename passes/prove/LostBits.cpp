@@ -143,8 +143,13 @@ static int findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,
 
 int prove::findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
                         Expr sum) {
+  // Handlers compute the same numbers in each state, and after each pass.
+  auto [known, isNew] =
+      algebra.getKnownLostBits().try_emplace({addends[0], addends[1], sum});
+  if (!isNew)
+    return known->second;
   int most = findOwnLostBits(algebra, addends, sum);
-  return mayCancel(algebra, addends)
-             ? std::max(most, findWhereDecided(algebra, addends, sum, 0))
-             : most;
+  if (mayCancel(algebra, addends))
+    most = std::max(most, findWhereDecided(algebra, addends, sum, 0));
+  return known->second = most;
 }
