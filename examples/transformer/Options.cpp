@@ -108,7 +108,7 @@ static bool *findFlag(const std::string &name, Options &o) {
        {std::pair("--emit-step", &o.emitStep),
         std::pair("--list-parameters", &o.listParameters),
         std::pair("--units", &o.units), std::pair("--imported", &o.imported),
-        std::pair("--resume", &o.resume),
+        std::pair("--resume", &o.resume), std::pair("--tcp", &o.tcp),
         std::pair("--check-preconditions", &o.checkPreconditions)})
     if (name == option)
       return flag;
@@ -201,6 +201,8 @@ the results differ by more than rounding explains.
   --mesh AXES        pipeline stages and data-parallel copies of them (dp=4)
   --precision P      type of gradients: bf16, f32, or fp16 with a loss scale (bf16)
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
+  --tcp              ranks exchange data as processes do: in shared memory, and over
+                     TCP with ZERO_RT_SHARED_MEMORY=0
   --quick            same as --steps 300
   --check-preconditions   the runtime checks the preconditions of the step's proof
   --help             this text

@@ -22,6 +22,7 @@ struct Options {
   bool units = false; // of the step or the list that is written
   bool help = false;
   bool checkPreconditions = false;
+  bool tcp = false; // ranks are in a group over TCP, not one of threads
   std::string library;
   std::string text;   // empty: the licences
   std::string losses; // empty: written nowhere

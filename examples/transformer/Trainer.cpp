@@ -7,6 +7,7 @@
 #include "examples/transformer/Trainer.h"
 
 #include "examples/transformer/Check.h"
+#include "examples/transformer/Groups.h"
 #include "examples/transformer/Model.h"
 #include "examples/transformer/Progress.h"
 #include "examples/transformer/Reference.h"
@@ -41,13 +42,8 @@ struct Shared {
         views(options.mesh.copies,
               std::vector<const float *>(parameters.size())) {
     pthread_barrier_init(&barrier, nullptr, unsigned(options.mesh.ranks()));
-    check(zero_rt_local_group_create(int32_t(options.mesh.ranks()), &group),
-          "zero_rt_local_group_create", 0);
   }
-  ~Shared() {
-    check(zero_rt_group_destroy(group), "zero_rt_group_destroy", 0);
-    pthread_barrier_destroy(&barrier);
-  }
+  ~Shared() { pthread_barrier_destroy(&barrier); }
 
   const Options &options;
   const Text &text;
@@ -56,7 +52,6 @@ struct Shared {
   std::vector<std::vector<float>> initial;
   Reference reference;
   Progress progress;
-  zero_rt_group *group = nullptr;
   pthread_barrier_t barrier;
   std::vector<double> losses;                    // of the step, by copy
   std::vector<std::vector<const float *>> views; // by copy, parameter
@@ -68,7 +63,7 @@ struct Shared {
 /// for each that is under way.
 class Rank {
 public:
-  Rank(Shared &shared, int rank);
+  Rank(Shared &shared, zero_rt_group *group, int rank);
   void run();
 
 private:
@@ -138,7 +133,7 @@ static double learningRate(const Options &options, int64_t step) {
   return options.rate * (0.1 + 0.45 * (1 + std::cos(share * M_PI)));
 }
 
-Rank::Rank(Shared &shared, int rank)
+Rank::Rank(Shared &shared, zero_rt_group *group, int rank)
     : shared(shared), options(shared.options), library(shared.library),
       rank(rank), stage(options.mesh.stageOf(rank)),
       copy(options.mesh.copyOf(rank)) {
@@ -152,8 +147,8 @@ Rank::Rank(Shared &shared, int rank)
       options.threads ? options.threads
                       : std::max<int64_t>(1, cores / options.mesh.ranks()));
   settings.check_promises = options.checkPreconditions;
-  check(zero_rt_create(shared.group, rank, &settings, &runtime),
-        "zero_rt_create", rank);
+  check(zero_rt_create(group, rank, &settings, &runtime), "zero_rt_create",
+        rank);
   check(zero_rt_step_create(runtime, &library, nullptr, &step),
         "zero_rt_step_create", rank);
   bind();
@@ -421,9 +416,13 @@ void Rank::destroy() {
 TrainResult train(const Options &options, const Text &text,
                   const zero_rt_library &library) {
   Shared shared(options, text, library);
+  Groups groups(options.mesh.ranks(), options.tcp);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < options.mesh.ranks(); ++rank)
-    threads.emplace_back([&shared, rank] { Rank(shared, rank).run(); });
+    threads.emplace_back([&, rank] {
+      Rank(shared, groups.connect(rank), rank).run();
+      groups.leave(rank);
+    });
   for (std::thread &thread : threads)
     thread.join();
   return std::move(shared.result);

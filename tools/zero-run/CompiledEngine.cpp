@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/zero-run/CompiledEngine.h"
+
 #include "codegen/host/Tables.h"
-#include "tools/zero-run/Arrivals.h"
 #include "tools/zero-run/Floats.h"
 #include "tools/zero-run/LibraryCache.h"
-#include "tools/zero-run/Units.h"
 #include "zero_rt/step.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -21,75 +21,6 @@
 
 using namespace mlir;
 using namespace zero;
-
-namespace {
-/// One rank: its runtime, its step, and the message of its last failure.
-struct Rank {
-  zero_rt_runtime *runtime = nullptr;
-  zero_rt_step *step = nullptr;
-  std::string message;
-  int64_t copiedByBinding = 0;  // bytes between spaces
-  int64_t gathersToRead = 0;    // of units, to compare parameters
-  int64_t sentToRead = 0;       // bytes of these
-  int64_t copiedToRead = 0;     // between spaces
-  std::mt19937_64 random;       // of the order of arrivals
-  std::vector<void *> lent;     // gradients in the memory of a GPU
-  std::vector<double> measured; // results of measure, and the outcome
-  Units units;
-  int32_t readUnit = -1; // unsharded to read its parameters
-};
-
-class CompiledEngine : public Engine {
-public:
-  ~CompiledEngine() override;
-
-  LogicalResult open(ModuleOp scheduled, int64_t numRanks,
-                     ArrayRef<ParameterInfo> all,
-                     const CompiledOptions &options, std::string &message);
-  LogicalResult bind(const ParameterInfo &parameter,
-                     ArrayRef<double> values) override;
-  FailureOr<StepResult> apply(ArrayRef<RankInputs> inputs) override;
-  double getLossScale() override;
-  FailureOr<std::vector<Number>>
-  getParameter(int64_t rank, const ParameterInfo &parameter) override;
-  FailureOr<std::vector<Number>>
-  getState(StringRef role, const ParameterInfo &parameter) override;
-  std::optional<zero_rt_counters> getCounters(int64_t rank) override;
-  LogicalResult save(StringRef folder, int64_t number) override;
-  FailureOr<int64_t> load(StringRef folder) override;
-
-private:
-  /// Runs |work| on a thread per rank; false results leave a message.
-  bool onEveryRank(llvm::function_ref<bool(int64_t, Rank &)> work);
-  /// Unshards |unit| on all ranks of its pipeline stage, and reshards the unit
-  /// that they read before. If |unit| is -1, all ranks reshard theirs. Counters
-  /// of a step leave out what this sends.
-  bool openToRead(int32_t unit);
-  /// Checks that ranks read the values of frozen parameters in their units.
-  LogicalResult checkAllFrozen();
-  /// Whether |status| is ok; keeps the message if not.
-  bool check(Rank &rank, zero_rt_status status);
-  bool deliver(Rank &rank, const RankInputs &inputs);
-  bool upload(Rank &rank, std::vector<Arrival> &arrivals);
-  void releaseLent(Rank &rank);
-  bool readMeasured(Rank &rank);
-  bool isAsMeasured(Rank &rank, const zero_rt_results &results);
-  bool deliverInOrder(Rank &rank, const RankInputs &inputs,
-                      std::vector<Arrival> &order);
-  bool deliverInterleaved(Rank &rank, const RankInputs &inputs,
-                          std::vector<Arrival> &order);
-  std::string joinMessages();
-
-  MLIRContext *context = nullptr;      // for diagnostics
-  std::vector<zero_rt_group *> groups; // one, or that of each rank
-  std::vector<Rank> ranks;
-  std::vector<ParameterInfo> parameters;
-  std::vector<ParameterInfo> frozen; // of units that are sharded
-  llvm::StringSet<> traveling;       // trained parameters of such units
-  Arrivals arrivals = Arrivals::backward;
-  bool isOnGpu = false;
-};
-} // namespace
 
 bool CompiledEngine::check(Rank &rank, zero_rt_status status) {
   if (status == ZERO_RT_OK)
@@ -104,9 +35,17 @@ bool CompiledEngine::onEveryRank(
   std::vector<std::thread> threads;
   std::vector<char> ok(ranks.size(), 0);
   for (size_t r = 0; r < ranks.size(); ++r)
-    threads.emplace_back([&, r] { ok[r] = work(r, ranks[r]); });
+    if (isHere(r))
+      threads.emplace_back([&, r] { ok[r] = work(r, ranks[r]); });
   for (std::thread &thread : threads)
     thread.join();
+  for (size_t r = 0; processes && r < ranks.size(); ++r) {
+    std::vector<char> said(ranks[r].message.begin(), ranks[r].message.end());
+    said.push_back(ok[r]);
+    share(r, said);
+    ok[r] = said.back();
+    ranks[r].message.assign(said.begin(), said.end() - 1);
+  }
   return llvm::all_of(ok, [](char one) { return one != 0; });
 }
 
@@ -178,12 +117,15 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   arrivals = options.arrivals;
   for (auto [r, rank] : llvm::enumerate(ranks))
     rank.random.seed(r);
-  if (options.connect) {
+  processes = options.processes;
+  if (processes)
+    groups = {processes->createGroup()};
+  else if (options.connect)
     groups = options.connect(numRanks);
-  } else {
-    groups.resize(1);
-    zero_rt_local_group_create(numRanks, &groups[0]);
-  }
+  else
+    groups = createGroups(options.group, numRanks, message);
+  if (groups.empty())
+    return failure();
   zero_rt_options runtimeOptions = {};
   runtimeOptions.struct_size = sizeof(runtimeOptions);
   runtimeOptions.threads = options.threads;
@@ -197,23 +139,22 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   runtimeOptions.trace =
       options.trace.empty() ? nullptr : options.trace.c_str();
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
-    bool hasOwn = options.connect != nullptr;
     zero_rt_options mine = runtimeOptions;
     if (isOnGpu)
       mine.ordinal = options.gpus[size_t(r) % options.gpus.size()];
-    return check(rank, zero_rt_create(groups[hasOwn ? r : 0], r, &mine,
-                                      &rank.runtime)) &&
+    zero_rt_group *group = groups[groups.size() > 1 ? r : 0];
+    return check(rank, zero_rt_create(group, r, &mine, &rank.runtime)) &&
            check(rank, zero_rt_step_create(rank.runtime, library, nullptr,
                                            &rank.step));
   });
   traveling = findTraveling(scheduled);
   for (ParameterInfo &info : readFrozen(scheduled))
     frozen.push_back(std::move(info));
-  for (auto [r, rank] : llvm::enumerate(ranks))
-    if (ok)
-      ok = check(rank, rank.units.read(scheduled, r, rank.step,
-                                       parameters.size() + frozen.size(),
-                                       options.unitUses));
+  ok = ok && onEveryRank([&](int64_t r, Rank &rank) {
+         return check(rank, rank.units.read(scheduled, r, rank.step,
+                                            parameters.size() + frozen.size(),
+                                            options.unitUses));
+       });
   message = joinMessages();
   if (!ok)
     return failure();
@@ -255,11 +196,13 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
                            rank.step, parameter.name.c_str(), &id)) &&
            check(rank, zero_rt_step_bind_parameter(rank.step, id, &tensor));
   });
-  for (auto [r, rank] : llvm::enumerate(ranks)) {
-    rank.copiedByBinding = 0;
-    if (std::optional<zero_rt_counters> counters = getCounters(r))
-      rank.copiedByBinding = counters->bytes_copied_between_spaces;
-  }
+  ok = ok && onEveryRank([&](int64_t, Rank &rank) {
+         rank.copiedByBinding = 0;
+         std::optional<zero_rt_counters> counters = readCounters(rank);
+         if (counters)
+           rank.copiedByBinding = counters->bytes_copied_between_spaces;
+         return counters.has_value();
+       });
   if (!ok)
     return emitError(UnknownLoc::get(context))
            << "@" << parameter.name << ": " << joinMessages();
@@ -390,15 +333,15 @@ bool CompiledEngine::isAsMeasured(Rank &rank, const zero_rt_results &results) {
 }
 
 double CompiledEngine::getLossScale() {
-  double scale = 0;
+  std::vector<double> scales;
   for (auto [r, rank] : llvm::enumerate(ranks)) {
-    double own = 0;
-    if (zero_rt_step_loss_scale(rank.step, &own) != ZERO_RT_OK ||
-        (r > 0 && own != scale))
-      return 0;
-    scale = own;
+    std::vector<double> scale{0};
+    if (isHere(r))
+      zero_rt_step_loss_scale(rank.step, scale.data()); // 0 on an error
+    share(r, scale);
+    scales.push_back(scale[0]);
   }
-  return scale;
+  return llvm::all_equal(scales) ? scales[0] : 0;
 }
 
 FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
@@ -417,8 +360,9 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
     if (known && inputs[r].measures && !isAsMeasured(rank, results[r]))
       return false;
     // All ranks say the same.
-    if (r == 0 && (results[r].verdict == ZERO_RT_SKIPPED_NONFINITE ||
-                   results[r].verdict == ZERO_RT_REFUSED_NONFINITE))
+    if (r == getFirstHere() &&
+        (results[r].verdict == ZERO_RT_SKIPPED_NONFINITE ||
+         results[r].verdict == ZERO_RT_REFUSED_NONFINITE))
       notFinite = zero_rt_message();
     return known;
   });
@@ -428,164 +372,13 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
     return emitError(UnknownLoc::get(context)) << result.message;
   if (failed(checkAllFrozen()))
     return failure();
-  result.outcome = Outcome(results[0].verdict);
+  const zero_rt_results &first = results[getFirstHere()];
+  result.outcome = Outcome(first.verdict);
   if (!notFinite.empty())
     result.message = notFinite;
-  result.backwards = results[0].backwards;
-  result.values.assign(results[0].values,
-                       results[0].values + results[0].num_values);
+  result.backwards = first.backwards;
+  result.values.assign(first.values, first.values + first.num_values);
   return result;
-}
-
-bool CompiledEngine::openToRead(int32_t unit) {
-  auto isOpen = [&](const Rank &rank) {
-    return rank.readUnit == unit || (unit >= 0 && !rank.units.has(unit));
-  };
-  if (llvm::all_of(ranks, isOpen))
-    return true;
-  return onEveryRank([&](int64_t r, Rank &rank) {
-    if (isOpen(rank))
-      return true;
-    int32_t last = std::exchange(rank.readUnit, -1);
-    if (last >= 0 &&
-        !check(rank, zero_rt_step_reshard(rank.step, last, nullptr)))
-      return false;
-    std::optional<zero_rt_counters> before = getCounters(r);
-    if (!before)
-      return false;
-    for (int32_t one : rank.units.getWay(last, unit))
-      if (!check(rank, zero_rt_step_unshard(rank.step, one, nullptr)) ||
-          (one != unit &&
-           !check(rank, zero_rt_step_reshard(rank.step, one, nullptr))))
-        return false;
-    std::optional<zero_rt_counters> after = getCounters(r);
-    if (!after)
-      return false;
-    rank.gathersToRead += after->all_gathers - before->all_gathers;
-    rank.sentToRead += after->bytes_sent - before->bytes_sent;
-    rank.copiedToRead += after->bytes_copied_between_spaces -
-                         before->bytes_copied_between_spaces;
-    rank.readUnit = unit;
-    return true;
-  });
-}
-
-FailureOr<std::vector<Number>>
-CompiledEngine::getParameter(int64_t r, const ParameterInfo &parameter) {
-  Rank &rank = ranks[r];
-  int32_t id = -1;
-  zero_rt_tensor view = {};
-  view.struct_size = sizeof(view);
-  if (!check(rank, zero_rt_step_find_parameter(rank.step,
-                                               parameter.name.c_str(), &id)) ||
-      !openToRead(rank.units.of(id)) ||
-      !check(rank, zero_rt_step_parameter(rank.step, id, &view)))
-    return failure();
-  Bytes bytes(view.elements * getWidth(parameter.storageType));
-  if (!check(rank,
-             zero_rt_copy(rank.runtime, bytes.data(), view.data, bytes.size())))
-    return failure();
-  auto read = unpack(bytes.data(), view.elements, parameter.storageType);
-  if (!traveling.contains(parameter.name) || !parameter.gatherType ||
-      parameter.gatherType == parameter.storageType)
-    return read;
-  // The caller reads rounded numbers; slices are compared with the reference.
-  auto whole = getState("parameter", parameter);
-  if (failed(whole))
-    return failure();
-  std::string wrong = checkTravel(parameter, r, read, *whole);
-  if (wrong.empty())
-    return read;
-  return emitError(UnknownLoc::get(context)) << wrong;
-}
-
-LogicalResult CompiledEngine::checkAllFrozen() {
-  for (const ParameterInfo &info : frozen) {
-    for (size_t r = 0; r < ranks.size(); ++r) {
-      if (!info.holders[r])
-        continue;
-      auto read = getParameter(r, info);
-      if (failed(read))
-        return emitError(UnknownLoc::get(context)) << joinMessages();
-      if (std::string wrong = checkFrozen(info, r, *read); !wrong.empty())
-        return emitError(UnknownLoc::get(context)) << wrong;
-    }
-  }
-  return success();
-}
-
-FailureOr<std::vector<Number>>
-CompiledEngine::getState(StringRef role, const ParameterInfo &parameter) {
-  std::vector<Number> whole;
-  for (auto [r, rank] : llvm::enumerate(ranks)) {
-    int64_t count = 0;
-    int32_t id = -1;
-    if (!parameter.holders[r])
-      continue;
-    if (!check(rank, zero_rt_step_find_parameter(
-                         rank.step, parameter.name.c_str(), &id)) ||
-        !check(rank, zero_rt_step_state_count(rank.step, &count)))
-      return failure();
-    for (int64_t i = 0; i < count; ++i) {
-      zero_rt_state_entry entry = {};
-      entry.struct_size = sizeof(entry);
-      if (!check(rank, zero_rt_step_state_describe(rank.step, i, &entry)))
-        return failure();
-      if (entry.parameter != id || role != entry.role)
-        continue;
-      Type type = getType(entry.dtype, parameter.storageType.getContext());
-      Bytes bytes((entry.end - entry.begin) * getWidth(type));
-      if (!check(rank, zero_rt_step_state_read(rank.step, i, bytes.data(),
-                                               bytes.size())))
-        return failure();
-      whole.resize(parameter.elements);
-      std::vector<Number> part =
-          unpack(bytes.data(), entry.end - entry.begin, type);
-      for (auto [e, number] : llvm::enumerate(part)) {
-        int64_t position = entry.begin + e;
-        whole[parameter.held.empty() ? position : parameter.held[r][position]] =
-            number;
-      }
-    }
-  }
-  return whole;
-}
-
-std::optional<zero_rt_counters> CompiledEngine::getCounters(int64_t rank) {
-  zero_rt_counters counters = {};
-  counters.struct_size = sizeof(counters);
-  if (!check(ranks[rank],
-             zero_rt_read_counters(ranks[rank].runtime, &counters)))
-    return std::nullopt;
-  counters.bytes_copied_between_spaces -= ranks[rank].copiedByBinding;
-  counters.all_gathers -= ranks[rank].gathersToRead;
-  counters.bytes_sent -= ranks[rank].sentToRead;
-  counters.bytes_copied_between_spaces -= ranks[rank].copiedToRead;
-  return counters;
-}
-
-//===----------------------------------------------------------------------===//
-// Checkpoints
-//===----------------------------------------------------------------------===//
-
-LogicalResult CompiledEngine::save(StringRef folder, int64_t number) {
-  std::string path = folder.str();
-  if (openToRead(-1) && onEveryRank([&](int64_t, Rank &rank) {
-        return check(rank, zero_rt_step_save(rank.step, path.c_str(), number));
-      }))
-    return success();
-  return emitError(UnknownLoc::get(context)) << joinMessages();
-}
-
-FailureOr<int64_t> CompiledEngine::load(StringRef folder) {
-  std::string path = folder.str();
-  std::vector<int64_t> numbers(ranks.size());
-  if (openToRead(-1) && onEveryRank([&](int64_t r, Rank &rank) {
-        return check(rank,
-                     zero_rt_step_load(rank.step, path.c_str(), &numbers[r]));
-      }))
-    return numbers[0];
-  return emitError(UnknownLoc::get(context)) << joinMessages();
 }
 
 std::unique_ptr<Engine> zero::createCompiledEngine(

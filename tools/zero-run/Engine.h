@@ -9,6 +9,7 @@
 
 #include "dialect/interpret/Interpreter.h"
 #include "dialect/zero/ZeroDialect.h"
+#include "tools/zero-run/Groups.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "zero_rt/abi.h"
@@ -166,9 +167,12 @@ struct CompiledOptions {
   std::vector<int> gpus = {};
   /// Whether apply is started as graphs on a GPU.
   bool graphs = false;
-  /// By rank, the ends of a group of processes, which the engine destroys.
-  /// Null: ranks are a group of threads.
+  GroupKind group = GroupKind::threads;
+  /// Instead of |group|: by rank, the ends of a group, which the engine
+  /// destroys; or null.
   std::function<std::vector<zero_rt_group *>(int64_t ranks)> connect = nullptr;
+  /// Instead of both: the processes that are the ranks; or null.
+  const Processes *processes = nullptr;
   /// Whether the runtime checks preconditions and looks for what is not finite,
   /// for which it waits for a GPU at every call.
   bool checks = true;
@@ -182,7 +186,7 @@ struct CompiledOptions {
   std::string library = {};
 };
 
-/// Compiles |scheduled| and runs it on one thread per rank. On an error
+/// Compiles |scheduled| and runs it on its ranks. On an error
 /// |message| says why and the result is null.
 std::unique_ptr<Engine> createCompiledEngine(mlir::ModuleOp scheduled,
                                              int64_t ranks,

@@ -134,6 +134,13 @@ static cl::opt<std::string>
                cl::desc("Device of the compiled kernels: the processor, or "
                         "GPUs, which\nranks take in turn (default host)"));
 static cl::opt<std::string>
+    groupFlag("group", cl::init("threads"), cl::cat(category),
+              cl::value_desc("threads|shared|tcp"),
+              cl::desc("How ranks of a compiled step exchange data: as "
+                       "threads, or as do\nprocesses of one machine, in "
+                       "shared memory, or processes of several\nmachines, "
+                       "over TCP (default threads)"));
+static cl::opt<std::string>
     elementsFlag("elements", cl::value_desc("auto|all|N"), cl::init("auto"),
                  cl::cat(category),
                  cl::desc("Elements of each parameter to compare with the "
@@ -300,6 +307,38 @@ static LogicalResult readCheckpoints(RunOptions &options,
   return success(message.empty());
 }
 
+/// What only a compiled step has.
+static LogicalResult readCompiled(RunOptions &options, std::string &message) {
+  static constexpr std::pair<llvm::StringLiteral, GroupKind> kGroups[] = {
+      {"threads", GroupKind::threads},
+      {"shared", GroupKind::shared},
+      {"tcp", GroupKind::tcp}};
+  const auto *group = llvm::find_if(
+      kGroups, [](const auto &named) { return named.first == groupFlag; });
+  if (group == std::end(kGroups))
+    return reject(groupFlag, "threads, shared or tcp", message);
+  options.group = group->second;
+  options.library = libraryFlag;
+  options.trace = traceFlag;
+  if (!options.library.empty() && cpuFlag.getNumOccurrences() > 0) {
+    message = "--library is a compiled step, and --cpu says how one is "
+              "compiled; leave out one of them";
+    return failure();
+  }
+  if (options.engine == EngineKind::compiled)
+    return success();
+  for (const auto *flag : {&groupFlag, &libraryFlag, &traceFlag}) {
+    if (flag->getNumOccurrences() == 0)
+      continue;
+    message = ("--" + flag->ArgStr +
+               " is of a compiled step, and --engine=interpreter interprets "
+               "it; leave out one of them")
+                  .str();
+    return failure();
+  }
+  return success();
+}
+
 static LogicalResult readChoices(RunOptions &options, std::string &message) {
   if (engineFlag == "interpreter")
     options.engine = EngineKind::interpreter;
@@ -346,22 +385,6 @@ static LogicalResult readChoices(RunOptions &options, std::string &message) {
                    ? "--arrivals=interleaved uses none"
                    : "--unit-order=declared declares one") +
               "; leave out one of them";
-    return failure();
-  }
-  options.library = libraryFlag;
-  if (!options.library.empty() && (options.engine == EngineKind::interpreter ||
-                                   cpuFlag.getNumOccurrences() > 0)) {
-    message = "--library is a compiled step, and --" +
-              std::string(cpuFlag.getNumOccurrences() > 0
-                              ? "cpu says how one is compiled"
-                              : "engine=interpreter interprets it") +
-              "; leave out one of them";
-    return failure();
-  }
-  options.trace = traceFlag;
-  if (!options.trace.empty() && options.engine == EngineKind::interpreter) {
-    message = "--trace is of a compiled step, and --engine=interpreter "
-              "interprets it; leave out one of them";
     return failure();
   }
   options.measures = measureFlag;
@@ -464,6 +487,7 @@ LogicalResult zero::parseOptions(Tool &tool, RunOptions &options) {
   if (succeeded(settings.get(options.lower, message)) &&
       succeeded(readNumbers(options, message)) &&
       succeeded(readChoices(options, message)) &&
+      succeeded(readCompiled(options, message)) &&
       succeeded(readCheckpoints(options, message))) {
     options.settings = settings;
     options.settings.mesh.text = options.lower.mesh.getValue();

@@ -48,6 +48,7 @@ struct RunOptions {
   /// Orders of streams that the interpreter runs each step in; 0: none.
   int64_t orders = 0;
   std::vector<int> gpus; // that kernels run on; none: the processor
+  GroupKind group = GroupKind::threads;
   Arrivals arrivals = Arrivals::backward;
   Hints hints = Hints::unknown;
   UnitUses unitUses = UnitUses::listed;

@@ -10,6 +10,7 @@
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
 #include "tools/zero-run/Given.h"
+#include "tools/zero-run/Main.h"
 #include "tools/zero-run/Options.h"
 #include "tools/zero-run/Run.h"
 
@@ -36,7 +37,8 @@ static std::vector<std::string> getRoles(ModuleOp module) {
 
 /// Puts what |options| and |step| say into |run|; else |message| and |code| say
 /// what is wrong.
-static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
+static LogicalResult prepare(const RunOptions &options,
+                             const Processes *processes, StepOp step, Run &run,
                              std::string &message, ExitCode &code) {
   code = ExitCode::usage;
   auto module = step->getParentOfType<ModuleOp>();
@@ -46,6 +48,13 @@ static LogicalResult prepare(const RunOptions &options, StepOp step, Run &run,
     message = llvm::formatv("the mesh has {0} ranks, expected at most {1} on "
                             "one machine; give smaller sizes with --mesh",
                             run.ranks, kMaxRanks);
+    return failure();
+  }
+  if (processes && processes->getNumRanks() != run.ranks) {
+    message = llvm::formatv("the mesh has {0}, and there are {1}; give both "
+                            "the same number",
+                            countOf(run.ranks, "rank"),
+                            countOf(processes->getNumRanks(), "process", "es"));
     return failure();
   }
   if (run.ranks * options.threads > kMaxThreads) {
@@ -138,7 +147,8 @@ static int64_t getNumElements(const Run &run) {
 }
 
 /// Makes the engine and the reference.
-static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
+static LogicalResult createEngines(const RunOptions &options,
+                                   const Processes *processes, ModuleOp logical,
                                    ModuleOp lowered, ModuleOp scheduled,
                                    Run &run, std::string &message) {
   if (options.engine == EngineKind::compiled) {
@@ -150,6 +160,8 @@ static LogicalResult createEngines(const RunOptions &options, ModuleOp logical,
     compiled.arrivals = options.arrivals;
     compiled.unitUses = options.unitUses;
     compiled.gpus = options.gpus;
+    compiled.group = options.group;
+    compiled.processes = processes;
     run.engine = createCompiledEngine(scheduled, run.ranks, run.parameters,
                                       compiled, message);
   } else if (options.orders > 0) {
@@ -231,8 +243,8 @@ static void announce(const Run &run, const RunOptions &options,
 }
 
 /// All of it; failures have been added to the errors of |report|.
-static LogicalResult runStep(RunOptions &options, Errors &errors,
-                             Report &report) {
+static LogicalResult runStep(RunOptions &options, const Processes *processes,
+                             Errors &errors, Report &report) {
   DialectRegistry registry;
   registerDriverDialects(registry);
   registerCodegenDialects(registry);
@@ -281,7 +293,7 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
   Progress progress("zero-run");
   progress.update("compiling", 0, 0);
   Run run(report, progress);
-  if (failed(prepare(options, step, run, message, code)))
+  if (failed(prepare(options, processes, step, run, message, code)))
     return fail(code);
   if (failed(checkMemory(run, message)))
     return fail(ExitCode::environment);
@@ -301,15 +313,15 @@ static LogicalResult runStep(RunOptions &options, Errors &errors,
   if (!given && (failed(lower(*lowered, options.lower)) ||
                  failed(lower(*scheduled, toScheduled))))
     return failure();
-  if (failed(
-          createEngines(options, logical, *lowered, *scheduled, run, message)))
+  if (failed(createEngines(options, processes, logical, *lowered, *scheduled,
+                           run, message)))
     return fail(ExitCode::environment);
   progress.clear();
   announce(run, options, report);
   return run.run();
 }
 
-int main(int argc, char **argv) {
+int zero::runTool(int argc, char **argv, const Processes *processes) {
   Tool tool("zero-run", argc, argv);
   RunOptions options;
   bool isParsed = succeeded(parseOptions(tool, options));
@@ -320,6 +332,6 @@ int main(int argc, char **argv) {
   report.referenceName = options.getReferenceName();
   // What fails is among the errors, or a difference.
   if (isParsed)
-    (void)runStep(options, tool.errors, report);
+    (void)runStep(options, processes, tool.errors, report);
   return report.finish();
 }

@@ -83,6 +83,15 @@ static std::vector<zero_rt_group *> connectInside(int64_t ranks) {
   return groups;
 }
 
+/// How ranks without GPUs exchange data, by ZERO_TEST_GROUP.
+static GroupKind getGroupKind() {
+  const char *value = std::getenv("ZERO_TEST_GROUP");
+  llvm::StringRef kind = value ? value : "threads";
+  return kind == "shared" ? GroupKind::shared
+         : kind == "tcp"  ? GroupKind::tcp
+                          : GroupKind::threads;
+}
+
 /// That live.
 static int stepsOnGpu = 0;
 
@@ -157,6 +166,8 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
     static int made = 0;
     compiled.graphs = ++made % 2 == 0;
   }
+  if (way.how == How::compiled && !isOnGpu())
+    compiled.group = getGroupKind();
   // Ways that differ in hints alone compile the same.
   static LibraryCache libraries;
   compiled.libraries = &libraries;
