@@ -139,8 +139,9 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
     size_t stages = declared.getCoordinates(axis).size();
     // Ranks with batches of their own, or with stages, have addends.
     bool hasAddends = isBatchAxis(normalize, axis) || stages > 1;
-    if (placement.kind == PlacementKind::Sharded)
-      placement.reduced = hasAddends;
+    if (placement.kind == PlacementKind::Sharded ||
+        (stages == 1 && isBatchAxis(normalize, axis)))
+      placement = {axis, placement.kind, placement.dim, hasAddends};
     else if (hasAddends ||
              (stages == 0 && !llvm::is_contained(replicated, axis)))
       placement = {axis, PlacementKind::Partial};
@@ -209,9 +210,12 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
     bool isBatch = isBatchAxis(normalize, axis.getName());
     // backward_c9
     size_t stages = declared.getCoordinates(axis.getName()).size();
-    if (isBatch && stages > 0)
+    bool isExpert = stages == 1 && arrives.reduced;
+    if (isBatch && stages > 0 && !isExpert)
       return emitError() << " must be on all ranks of " << axis.getName()
-                         << ", by which normalize divides, got " << type;
+                         << ", by which normalize divides, or on one of them "
+                            "and reduced there, got "
+                         << type << ", expected " << expected();
     if (stages > 1 && arrives.kind != PlacementKind::Partial)
       return emitError() << " must be partial over " << axis.getName()
                          << ": each of its stages delivers an addend, got "
@@ -296,6 +300,7 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return diag;
   }
   llvm::DenseSet<Attribute> seen;
+  llvm::DenseMap<StringAttr, FlatSymbolRefAttr> sharded, placed; // by axis
   for (auto [source, resultType] :
        llvm::zip_equal(getSources().getAsRange<FlatSymbolRefAttr>(),
                        getGradients().getTypes())) {
@@ -356,6 +361,19 @@ LogicalResult BackwardOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << " must be scaled by prescaled / normalize = ("
                            << toString(scale) << "), got " << type
                            << ", expected " << getExpected();
+    for (StringAttr axis : living->getAxes(PlacementKind::Sharded))
+      sharded.try_emplace(axis, source);
+    for (StringAttr axis : living->getStageAxes())
+      placed.try_emplace(axis, source);
   }
+  // backward_c11
+  for (auto [axis, source] : placed)
+    if (FlatSymbolRefAttr other = sharded.lookup(axis))
+      return emitOpError() << "source " << source << " is on some coordinates "
+                           << "of " << axis << ", and " << other
+                           << " is sharded over it; declare a parameter for "
+                              "each coordinate of "
+                           << axis << " instead of " << other
+                           << ", or shard both";
   return verifySquare(*this, scale, mesh); // backward_c10
 }

@@ -407,6 +407,19 @@ struct InsertCollectivesPass
     return success();
   }
 
+  /// Whether ranks of one coordinate of |axis| have experts: gradients of all
+  /// batches along it reach them there. Others may be sharded over it.
+  static bool hasExperts(StepOp step, StringAttr axis) {
+    return step
+        .walk([&](BackwardOp op) {
+          bool isReduced = llvm::any_of(op.getResultTypes(), [&](Type type) {
+            return cast<ValueType>(type).getPlacement(axis).reduced;
+          });
+          return isReduced ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   /// Gives each rank a slice of each frozen bucket, over the axes that
   /// gradients of |step| are summed over.
   void shardFrozen(StepOp step, ArrayRef<StringRef> owners) {
@@ -455,7 +468,8 @@ struct InsertCollectivesPass
         }
       for (auto bucket : getOperation().getOps<LaidOut>())
         for (StringAttr axis : bucket.getValueType().getStageAxes())
-          if (llvm::is_contained(owners, axis.getValue())) {
+          if (llvm::is_contained(owners, axis.getValue()) &&
+              !hasExperts(step, axis)) {
             bucket.emitOpError() << "cannot shard over '" << axis.getValue()
                                  << "', whose ranks are pipeline stages";
             return signalPassFailure();

@@ -76,14 +76,17 @@ std::vector<OwnPiece> zero_rt::listHeldPieces(const Step &step) {
   return pieces;
 }
 
-/// Whether a pipeline stage before that of this rank has |holds|.
+/// Whether |holds| is true of the stage of a rank before this one, of those
+/// that differ from it over |axes| of stages.
 template <typename Holds>
-static bool isOnEarlierStage(const Step &step, Holds holds) {
-  const zero_rt_library &whole = *step.whole;
-  for (int64_t s = 0; s < whole.num_stages && whole.stages[s] != step.library;
-       ++s)
-    if (holds(*whole.stages[s]))
+static bool isOnEarlierStage(const Step &step, int64_t axes, Holds holds) {
+  int32_t mine = step.runtime->rank;
+  for (int32_t rank : groupOf(*step.library, axes, mine)) {
+    if (rank == mine)
+      break;
+    if (holds(stageOf(*step.whole, rank)))
       return true;
+  }
   return false;
 }
 
@@ -94,13 +97,14 @@ static bool writesScalar(const Step &step, const char *role) {
   int32_t rank = step.runtime->rank;
   if (groupOf(library, axes, rank).front() != rank)
     return false;
-  return !isOnEarlierStage(step, [&](const zero_rt_library &stage) {
+  auto hasRole = [&](const zero_rt_library &stage) {
     for (int64_t s = 0; s < stage.num_states; ++s)
       if (stage.states[s].bucket < 0 &&
           std::string(stage.strings + stage.states[s].role) == role)
         return true;
     return false;
-  });
+  };
+  return !isOnEarlierStage(step, step.whole->stage_axes, hasRole);
 }
 
 /// The elements of a bucket that this rank writes of |entry|.
@@ -110,10 +114,10 @@ static Range findWritten(const Step &step, const StateEntry &entry) {
   int64_t owners = axesOf(library, library.buffers[entry.buffer].owners);
   // A parameter that is tied over stages is the same on all of them, unless
   // they have slices of it.
-  if (!(owners & step.whole->stage_axes) &&
-      isOnEarlierStage(step, [&](const zero_rt_library &stage) {
-        return stage.parameters[entry.parameter].bucket >= 0;
-      }))
+  auto hasParameter = [&](const zero_rt_library &stage) {
+    return stage.parameters[entry.parameter].bucket >= 0;
+  };
+  if (isOnEarlierStage(step, step.whole->stage_axes & ~owners, hasParameter))
     return {};
   int64_t all = (int64_t(1) << library.num_axes) - 1;
   int64_t alike = all & ~owners & ~step.whole->stage_axes &

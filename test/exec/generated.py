@@ -124,7 +124,10 @@ def draw(rng):
         step.mesh = ",".join(f"{axis}={size}" for axis, size in mesh.items())
         tied = [str(i) for i in range(parameters) if rng.random() < 0.3]
         step.tied = ",".join(tied)
-        kinds = rng.sample(list(make_step.CLASSES), rng.choice([1, 2, 3, 8]))
+        kinds = rng.sample(list(make_step.CLASSES), rng.choice([1, 2, 3, 9]))
+        if "expert_alone" in kinds:
+            # Not beside parameters that ep shards, and not in units.
+            kinds = [kind for kind in kinds if "ep" not in make_step.CLASSES[kind].sharded]
         step.classes = ",".join(kinds)
         owners = [axis for axis in mesh if axis != "pp"]
         if owners and rng.random() < 0.4:
@@ -145,7 +148,8 @@ def draw(rng):
     phase = rng.choice(["sharded", "placed", "scheduled"])
     running.append(f"--measure={rng.choice(['true', 'false'])}")
     running.append(f"--absent={rng.choice(['true', 'false'])}")
-    if rng.random() < 0.3:
+    alone = "ep=" in step.mesh and "expert_alone" in step.classes
+    if rng.random() < 0.3 and not alone:
         step.units = draw_units(rng, parameters)
         if step.units:
             stage = rng.choice([2, 3, 3, 3])

@@ -4,7 +4,7 @@
 
 Each mesh has parameters of every class that the mesh allows: whole on all ranks, rows
 and columns of tensor-parallel matrices, key and value weights with fewer heads than
-ranks, layer norms under sequence parallelism, experts in three layouts. Claims, for
+ranks, layer norms under sequence parallelism, experts in four layouts. Claims, for
 each mesh, ZeRO stage, offload and choice of axes to shard over:
 
   bound  norm, parameters and state lie within the rounding bound of the logical step
@@ -52,19 +52,24 @@ MESHES = {
     "tp=2,pp=4,cp=2": [],
     "sub1=1,dp=1,pp=5": [],
 }
+# Meshes once more, with one tensor for each expert, on the ranks that have it. Such
+# parameters are in no unit, and stages 0 to 2 have none.
+ALONE = ["edp=2,ep=2", "ep=2,tp=2,edp=3", "ep=3,edp=1", "pp=2,edp=2,ep=2,tp=2"]
+ALONE_CLASSES = "dense,expert_alone,column,expert_alone"
 BACKWARDS = "1,3,2"
 
 
-def write_step(mesh, weight, path, gathers_bf16):
+def write_step(mesh, weight, path, gathers_bf16, classes=CLASSES):
     command = [
         sys.executable, ROOT / "tools/scripts/make_step.py", "--mesh", mesh,
-        "--classes", CLASSES, "--parameters", "17", "--sizes", "33,1,7,130,0",
+        "--classes", classes, "--parameters", "17", "--sizes", "33,1,7,130,0",
         "--normalize", weight, "--groups", "3", "--optional", "2,9", "--tied", "0,7",
         "--optimizer", ROOT / "examples/optimizers/adamw.mlir",
     ]
     # Of 17 parameters the last one is of no unit. Where a unit is on several pipeline
     # stages, it is one for each.
-    command += ["--units", "4", "--frozen", "2"]
+    if classes == CLASSES:
+        command += ["--units", "4", "--frozen", "2"]
     if gathers_bf16:
         command += ["--dtype", "f32", "--gather-dtype", "bf16"]
     with open(path, "w") as out:
@@ -115,8 +120,9 @@ def main():
     parser.add_argument("--meshes", help="substrings of meshes to try, separated by ;")
     options = parser.parse_args()
     wanted = (options.meshes or "").split(";")
-    meshes = {mesh: choices for mesh, choices in MESHES.items()
-              if any(text in mesh for text in wanted)}
+    meshes = [(mesh, choices, CLASSES) for mesh, choices in MESHES.items()]
+    meshes += [(mesh, [], ALONE_CLASSES) for mesh in ALONE]
+    meshes = [one for one in meshes if any(text in one[0] for text in wanted)]
 
     claims = Claims()
     claim = claims.claim
@@ -124,22 +130,24 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(options.bin, folder)
-        for number, (mesh, choices) in enumerate(meshes.items()):
+        for number, (mesh, choices, classes) in enumerate(meshes):
             step = summed = pathlib.Path(folder) / f"step{number}.mlir"
             # Every other mesh counts tokens, in whole numbers: sums are exact, too.
             gathers_bf16 = number % 3 == 1
-            write_step(mesh, "tokens" if number % 2 else "mean", step, gathers_bf16)
+            weight = "tokens" if number % 2 else "mean"
+            write_step(mesh, weight, step, gathers_bf16, classes)
             if number % 2 == 0:
                 summed = pathlib.Path(folder) / f"sum{number}.mlir"
-                write_step(mesh, "sum", summed, gathers_bf16)
+                write_step(mesh, "sum", summed, gathers_bf16, classes)
             runs = [["--stage=0"]]
             for stage in (1, 2):
                 for axes in ["", *choices]:
                     for offload in ("none", "optimizer"):
                         over = [f"--shard-over={axes}"] * bool(axes)
                         runs.append([f"--stage={stage}", f"--offload={offload}", *over])
-            runs += [["--stage=3", *[f"--shard-over={axes}"] * bool(axes),
-                      f"--offload={('none', 'parameters')[(i + number) % 2]}",
+            if classes == CLASSES:
+                runs += [["--stage=3", *[f"--shard-over={axes}"] * bool(axes),
+                          f"--offload={('none', 'parameters')[(i + number) % 2]}",
                       f"--reduce={('backward', 'apply')[(i + number // 2) % 2]}",
                       *(["--unit-order=declared", f"--prefetch-units={i % 3}"]
                         * ((i + number // 4) % 2))]

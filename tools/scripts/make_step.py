@@ -25,11 +25,13 @@ BATCH = ["dp", "edp", "ep"]
 @dataclass
 class Placement:
     """Over which axes a parameter is sharded (and in which dimension), and how its
-    gradient arrives. Over axes that are not named all ranks have the same."""
+    gradient arrives. On axes in |alone| the parameter is on one coordinate. Over axes
+    that are not named all ranks have the same."""
 
     sharded: dict = field(default_factory=dict)
     partial: list = field(default_factory=list)
     reduced: list = field(default_factory=list)
+    alone: list = field(default_factory=list)
 
 
 # As models have them; an axis that a mesh lacks is left out.
@@ -46,18 +48,22 @@ CLASSES = {
     "expert_tp": Placement({"ep": 0, "tp": 1}, ["dp", "edp", "cp"], ["ep"]),
     # Experts over the tensor-parallel ranks, too.
     "expert_wide": Placement({"ep": 0, "tp": 0}, ["dp", "edp", "cp"], ["ep", "tp"]),
+    # One tensor for each expert, on the ranks that have it.
+    "expert_alone": Placement({"tp": 1}, ["dp", "edp", "cp"], ["ep"], ["ep"]),
 }
 
 
 class Parameter:
-    def __init__(self, name, size, placement, mesh, stages):
+    """|place| is a list of (axis, coordinate): where the parameter is, and nowhere else."""
+
+    def __init__(self, name, size, placement, mesh, place):
         self.name = name
         self.on = ""
-        if "pp" in mesh:
-            self.on = f", on = [{', '.join(f'pp : {stage}' for stage in stages)}]"
+        if place:
+            self.on = f", on = [{', '.join(f'{axis} : {c}' for axis, c in place)}]"
         self.sharded = {a: d for a, d in placement.sharded.items() if a in mesh}
         self.partial = [axis for axis in placement.partial if axis in mesh]
-        if len(stages) > 1:
+        if sum(axis == "pp" for axis, _ in place) > 1:
             self.partial.append("pp")
         self.reduced = [axis for axis in placement.reduced if axis in mesh]
         # A slice of |size| elements in the last dimension that is sharded.
@@ -87,22 +93,36 @@ def stages_of(index, options, mesh):
     return [index * (last + 1) // options.parameters]
 
 
+def class_of(index, options):
+    names = options.classes.split(",")
+    return CLASSES[names[index % len(names)]]
+
+
+def frozen_class(index, beside, options):
+    """A class for a parameter in the place of one of class |beside|."""
+    other = class_of(index, options)
+    return other if other.alone == beside.alone else beside
+
+
+def place_of(index, placement, options, mesh):
+    """Where a parameter of this placement is, as (axis, coordinate)."""
+    stages = stages_of(index, options, mesh) if "pp" in mesh else []
+    alone = [(axis, index // 2 % mesh[axis]) for axis in placement.alone if axis in mesh]
+    return [*alone, *(("pp", stage) for stage in stages)]
+
+
 def write_step(options, out):
     mesh = read_mesh(options)
     sizes = numbers(options.sizes)
-    classes = [CLASSES[name] for name in options.classes.split(",")]
+    everyone = range(options.parameters)
+    places = [place_of(i, class_of(i, options), options, mesh) for i in everyone]
     parameters = [
         Parameter(
-            f"@layer{i}.weight",
-            sizes[i % len(sizes)],
-            classes[i % len(classes)],
-            mesh,
-            stages_of(i, options, mesh),
+            f"@layer{i}.weight", sizes[i % len(sizes)], class_of(i, options), mesh, places[i]
         )
-        for i in range(options.parameters)
+        for i in everyone
     ]
-    everyone = range(options.parameters)
-    units = split_units(options.units, lambda i: tuple(stages_of(i, options, mesh)))
+    units = split_units(options.units, lambda i: tuple(places[i]))
     optimizers = [pathlib.Path(file) for file in options.optimizer]
 
     axes = ", ".join(f'"{axis}" = {size}' for axis, size in mesh.items())
@@ -132,9 +152,9 @@ def write_step(options, out):
                 f"@unit{unit}.frozen{i}",
                 # Others than those of the trained parameters beside it.
                 sizes[(number + 1) % len(sizes)],
-                classes[(number + 2) % len(classes)],
+                frozen_class(number + 2, class_of(members[0], options), options),
                 mesh,
-                stages_of(members[0], options, mesh),
+                places[members[0]],
             )
             dtype = [options.dtype, "bf16"][number % 2]
             lives = "x".join(map(str, [*one.shape, dtype])) + one.lives()
@@ -143,7 +163,7 @@ def write_step(options, out):
         travels = f" gather_dtype {options.gather_dtype}" * bool(options.gather_dtype)
         out.write(f"zero.unit @unit{unit} [{', '.join(names)}]{travels}\n")
     orders = []
-    everywhere = [stages_of(members[0], options, mesh) for members in units]
+    everywhere = [places[members[0]] or [("", 0)] for members in units]
     for order in range(min(options.unit_orders, len(units))):
         # Each begins with another unit; every other one goes backward.
         turned = [*range(order, len(units)), *range(order)]

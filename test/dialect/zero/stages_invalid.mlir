@@ -62,12 +62,12 @@ zero.step @s on @m normalize() () {
 
 // -----
 
-// backward_c7: ranks with batches of their own are no stages.
+// backward_c9: an expert of the ranks dp = 1, without what the others' batches add.
 zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [dp : 1]
 zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be on all ranks of "dp", by which normalize divides}}
+    // expected-error@+1 {{gradient of @w must be on all ranks of "dp", by which normalize divides, or on one of them and reduced there, got '!zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>', expected '!zero.value<8xf32, partial = [micro], reduced = [dp], on = [dp : 1], scaled = [dp : 1]>'}}
     %d = zero.backward(@w) prescaled() replicated [pp] : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
   }
@@ -163,9 +163,24 @@ zero.mesh @m <["pp" = 3, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0, pp : 1]
 zero.step @s on @m normalize(pp : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be on all ranks of "pp", by which normalize divides}}
+    // expected-error@+1 {{gradient of @w must be on all ranks of "pp", by which normalize divides, or on one of them and reduced there, got}}
     %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
+  }
+  zero.return []
+}
+
+// -----
+
+// backward_c11: experts as one parameter of all, and as one each.
+zero.mesh @m <["ep" = 2]>
+zero.parameter @stacked : 8xf32, sharded = [ep]
+zero.parameter @alone : 8xf32, on = [ep : 1]
+zero.step @s on @m normalize(ep : -1) () {
+  %g:2 = zero.micro_batches in f32 {
+    // expected-error@+1 {{source @alone is on some coordinates of "ep", and @stacked is sharded over it; declare a parameter for each coordinate of "ep" instead of @stacked, or shard both}}
+    %d:2 = zero.backward(@stacked, @alone) prescaled() : !zero.value<8xf32, sharded = [ep], partial = [micro], reduced = [ep], scaled = [ep : 1]>, !zero.value<8xf32, partial = [micro], reduced = [ep], on = [ep : 1], scaled = [ep : 1]>
+    zero.yield %d#0, %d#1 : !zero.value<8xf32, sharded = [ep], partial = [micro], reduced = [ep], scaled = [ep : 1]>, !zero.value<8xf32, partial = [micro], reduced = [ep], on = [ep : 1], scaled = [ep : 1]>
   }
   zero.return []
 }

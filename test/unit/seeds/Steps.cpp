@@ -108,13 +108,16 @@ struct Step::Context {
   std::unique_ptr<EmulatedProgram> kernels;
 };
 
-/// Puts parameters that all ranks hold into units of two. Returns whether there
-/// are any.
+/// Puts parameters into units of two, if all ranks hold each of them. Returns
+/// whether there are any.
 static bool addUnits(ModuleOp module) {
   SmallVector<Attribute> members;
-  for (auto op : module.getOps<ParameterOp>())
-    if (!op.getFrozen() && op.getValueType().getPresent().empty())
+  for (auto op : module.getOps<ParameterOp>()) {
+    if (!op.getValueType().getPresent().empty())
+      return false;
+    if (!op.getFrozen())
       members.push_back(FlatSymbolRefAttr::get(op));
+  }
   auto builder = OpBuilder::atBlockEnd(module.getBody());
   for (size_t i = 0; i < members.size(); i += 2)
     builder.create<UnitOp>(

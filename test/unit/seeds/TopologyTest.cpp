@@ -48,6 +48,26 @@ TEST_P(Topology, ExpertsCountAllBatches) {
   }
 }
 
+// The same with a parameter for each expert, on the ranks that have it.
+TEST_P(Topology, ExpertsOfTheirOwnCountAllBatches) {
+  auto expert = [](const char *name, int64_t coordinate) {
+    std::string on = ", on = [ep : " + std::to_string(coordinate) + "]";
+    return Placed{name, "1xf32" + on, "partial = [edp, micro], reduced = [ep]"};
+  };
+  run(printStep(kExpertMesh, "edp : -1, ep : -1", "",
+                {kDense, expert("expert0", 0), expert("expert1", 1)}),
+      {{{"dense", {6}}, {"expert0", {3}}},
+       {{"dense", {10}}, {"expert1", {6}}},
+       {{"dense", {14}}, {"expert0", {9}}},
+       {{"dense", {18}}, {"expert1", {10}}}});
+  EXPECT_EQ(norm, 13);
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(applied(rank, "dense"), Values{12});
+    EXPECT_EQ(applied(rank, rank % 2 ? "expert1" : "expert0"),
+              Values{rank % 2 ? 4.0 : 3.0});
+  }
+}
+
 // The same where experts are averaged over the ranks that hold them (DeepSpeed
 // #6546): twice as large. The weight is one for the whole step, so a step of
 // such experts alone shows it.
