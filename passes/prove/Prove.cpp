@@ -86,6 +86,9 @@ ProofSummary ProvedStep::getSummary() const {
     summary.hasStages |= !op.getValueType().getPresent().empty();
     if (alike)
       summary.replicated.push_back({name.str(), axes.describe(alike)});
+    if (parameter.reducedOver)
+      summary.reduced.push_back(
+          {name.str(), axes.describe(parameter.reducedOver)});
   }
   summary.lossScale = semantics.lossScale;
   for (auto [i, input] : llvm::enumerate(semantics.inputs))
@@ -132,19 +135,40 @@ bool ProvedStep::isSameAs(ModuleOp module) {
   return !impl->proof.report.hasErrors();
 }
 
+/// Joins the names of parameters that have the same axes: {"'a', 'b'", "ep"}.
+static std::vector<std::pair<std::string, std::string>>
+joinNames(ArrayRef<std::pair<std::string, std::string>> parameters) {
+  llvm::MapVector<StringRef, SmallVector<StringRef>> byAxes;
+  for (auto &[name, axes] : parameters)
+    byAxes[axes].push_back(name);
+  constexpr size_t kMost = 3;
+  std::vector<std::pair<std::string, std::string>> joined;
+  for (auto &[axes, names] : byAxes) {
+    std::string text;
+    for (auto [i, name] : llvm::enumerate(ArrayRef(names).take_front(kMost)))
+      text += (i ? ", '" : "'") + name.str() + "'";
+    if (names.size() > kMost)
+      text += " and " + std::to_string(names.size() - kMost) + " more";
+    joined.push_back({text, axes.str()});
+  }
+  return joined;
+}
+
 std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
   constexpr size_t kInputs = 2;
   std::vector<std::string> preconditions = {
-      "a gradient that arrives is that of this rank's own micro-batch, and "
-      "does not change until it is taken",
+      "a gradient that arrives is that of this rank's own micro-batch" +
+          std::string(summary.reduced.empty() ? "" : ", except as below") +
+          ", and does not change until it is taken",
       summary.takesUnequal && !summary.allWait
           ? "all ranks run this step, and call measure, apply and discard in "
             "one order"
           : "all ranks run this step, and call begin, accumulate, measure, "
             "apply and discard in one order",
       "all ranks pass the same inputs to apply",
-      "all ranks bind the same initial values; a caller that writes parameters "
-      "or state between steps writes the same on all ranks"};
+      "ranks that hold the same values bind the same initial ones; a caller "
+      "that writes parameters or state between steps writes the same on all of "
+      "them"};
   for (auto &[input, axes] : summary.addends)
     preconditions[kInputs] += ", except input " + std::to_string(input) +
                               ": ranks that differ over " + axes +
@@ -172,20 +196,14 @@ std::vector<std::string> zero::getPreconditions(const ProofSummary &summary) {
   if (!summary.assumed.empty())
     preconditions.push_back("where a caller writes state, " +
                             llvm::join(summary.assumed, ", "));
-  // One line for all parameters that are alike over the same axes.
-  llvm::MapVector<StringRef, SmallVector<StringRef>> byAxes;
-  for (auto &[name, axes] : summary.replicated)
-    byAxes[axes].push_back(name);
-  constexpr size_t kMost = 3;
-  for (auto &[axes, names] : byAxes) {
-    std::string text = "ranks that differ over " + axes.str() +
-                       " only deliver the same gradient of ";
-    for (auto [i, name] : llvm::enumerate(ArrayRef(names).take_front(kMost)))
-      text += (i ? ", '" : "'") + name.str() + "'";
-    if (names.size() > kMost)
-      text += " and " + std::to_string(names.size() - kMost) + " more";
-    preconditions.push_back(std::move(text));
-  }
+  for (auto &[names, axes] : joinNames(summary.replicated))
+    preconditions.push_back("ranks that differ over " + axes +
+                            " only deliver the same gradient of " + names);
+  for (auto &[names, axes] : joinNames(summary.reduced))
+    preconditions.push_back("a gradient of " + names +
+                            " is the sum of those of all micro-batches of "
+                            "ranks that differ over " +
+                            axes + " only, when it arrives");
   return preconditions;
 }
 

@@ -23,6 +23,9 @@ struct ProofSummary {
   /// Parameters whose gradient is replicated over some axes by a precondition,
   /// and these axes.
   std::vector<std::pair<std::string, std::string>> replicated;
+  /// Parameters whose gradient is summed over some axes before it arrives, and
+  /// these axes.
+  std::vector<std::pair<std::string, std::string>> reduced;
   /// The loss scale that gradients arrive with; empty: none.
   std::string lossScale;
   /// Inputs of which each rank passes an addend of its own, and the axes over

@@ -64,6 +64,9 @@ void StepReader::readBackward(BackwardOp op) {
       parameter.op = symbols.lookup<ParameterOp>(member);
       parameter.elements = mesh.getNumHeld(parameter.op.getValueType());
       parameter.arrivesOver = over;
+      for (const AxisPlacement &placement : type.getPlacements())
+        if (placement.reduced)
+          parameter.reducedOver |= semantics.axes.getSet({placement.axis});
       parameter.normalization = algebra.divide(
           algebra.integer(1), getMonomial(algebra, mesh, type.getScale()));
       parameter.arrival =

@@ -77,6 +77,8 @@ struct ParameterSemantics {
   int64_t elements = 0;
   /// The axes over which gradients arrive as addends.
   AxisSet arrivesOver = 0;
+  /// The axes over which a logical step says that they are summed already.
+  AxisSet reducedOver = 0;
   /// The op that makes the new values, for diagnostics.
   mlir::Operation *writer = nullptr;
   /// normalize / prescaled: the factor of one arriving gradient.

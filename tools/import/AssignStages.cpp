@@ -11,7 +11,6 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/GlobPattern.h"
 
 #include <set>
 
@@ -165,19 +164,9 @@ LogicalResult StageAssigner::assignPattern(StringRef text) {
     return fail("--pipeline-stage must be PATTERN=N or, of a tied parameter, "
                 "PATTERN=N+M, with pipeline stages from 0 to " +
                 Twine(numStages - 1) + ", got '" + text + "'");
-  llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
-  if (!glob)
-    return fail("--pipeline-stage: the pattern '" + pattern +
-                "' is wrong: " + toString(glob.takeError()));
-  bool isUsed = false;
-  for (ListedParameter &parameter : list.parameters)
-    if (glob->match(parameter.name)) {
-      parameter.stages = stages;
-      isUsed = true;
-    }
-  return isUsed
-             ? success()
-             : fail("--pipeline-stage: no parameter matches '" + pattern + "'");
+  return forEachMatch(
+      "pipeline-stage", pattern, list,
+      [&](ListedParameter &parameter) { parameter.stages = stages; }, message);
 }
 
 LogicalResult StageAssigner::run() {

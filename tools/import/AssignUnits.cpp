@@ -30,19 +30,21 @@ static void orderLayers(std::vector<ListedParameter> &parameters) {
   }
 }
 
-/// The elements of |parameter| that a rank has, one of |numTensorRanks|.
+/// The elements of |parameter| that a rank has.
 static int64_t countPart(const ListedParameter &parameter,
-                         int64_t numTensorRanks) {
+                         int64_t numTensorRanks, int64_t numExpertRanks) {
   int64_t count = 1;
   for (int64_t extent : parameter.shape)
     if (__builtin_mul_overflow(count, extent, &count))
       return std::numeric_limits<int64_t>::max();
-  return parameter.shardedDim ? count / numTensorRanks : count;
+  if (parameter.shardedDim)
+    count /= numTensorRanks;
+  return parameter.isExpert ? count / numExpertRanks : count;
 }
 
 LogicalResult zero::assignUnits(const ImportedConfig &config,
-                                int64_t numTensorRanks, ParameterList &list,
-                                std::string &message) {
+                                int64_t numTensorRanks, int64_t numExpertRanks,
+                                ParameterList &list, std::string &message) {
   auto hasUnit = [](const ListedParameter &parameter) {
     return !parameter.unit.empty();
   };
@@ -71,7 +73,7 @@ LogicalResult zero::assignUnits(const ImportedConfig &config,
     return failure();
   }
   for (ListedParameter &parameter : list.parameters)
-    if (countPart(parameter, numTensorRanks) <= most)
+    if (countPart(parameter, numTensorRanks, numExpertRanks) <= most)
       parameter.unit.clear();
   if (llvm::any_of(list.parameters, hasUnit))
     return success();

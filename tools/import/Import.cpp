@@ -149,8 +149,11 @@ LogicalResult zero::writeImportedStep(const ImportRequest &request,
   int64_t numStages = getAxisSize(request.mesh, kPipelineAxis);
   step.mesh =
       request.mesh.value_or(MeshAxes{{"dp", step.config.numRanks.value_or(1)}});
+  int64_t numExpertRanks = getAxisSize(request.mesh, kExpertAxis);
   if (numTensorRanks > 1)
     step.config.recipe.tensorAxis = kTensorAxis.str();
+  if (numExpertRanks > 1)
+    step.config.recipe.expertAxis = kExpertAxis.str();
   ParameterList list;
   std::string text;
   code = ExitCode::failed;
@@ -158,9 +161,12 @@ LogicalResult zero::writeImportedStep(const ImportRequest &request,
       failed(adaptParameters(request, step.config, list, message)) ||
       (numTensorRanks > 1 &&
        failed(divideParameters(request, numTensorRanks, list, message))) ||
+      failed(
+          assignExperts(request, numExpertRanks, step.config, list, message)) ||
       failed(assignStages(request, numStages, step.config, list, message)) ||
       (step.config.stage == 3 &&
-       failed(assignUnits(step.config, numTensorRanks, list, message))) ||
+       failed(assignUnits(step.config, numTensorRanks, numExpertRanks, list,
+                          message))) ||
       failed(writeListedStep(step.config.recipe, list, step.mesh, request.name,
                              text, code, message)))
     return failure();

@@ -20,9 +20,11 @@ struct ImportRequest {
   std::vector<std::string> changes;         // KEY=VALUE
   std::vector<std::string> noDecay, frozen; // patterns of names
   std::vector<std::string> shards;          // PATTERN=DIMENSION
+  std::vector<std::string> experts;         // PATTERN=FORM
   std::vector<std::string> pipelineStages;  // PATTERN=STAGE
   std::string pipelineLayers; // of each pipeline stage; empty: as many each
-  /// Data-parallel axes, and perhaps kTensorAxis and kPipelineAxis.
+  /// Data-parallel axes, of which kExpertAxis may be one, and perhaps
+  /// kTensorAxis and kPipelineAxis.
   std::optional<MeshAxes> mesh;
   std::string name; // of the step
 };
@@ -45,6 +47,8 @@ mlir::LogicalResult importStep(const ImportRequest &request, ImportedStep &step,
 
 /// The axis of tensor parallelism.
 inline constexpr llvm::StringLiteral kTensorAxis = "tp";
+/// The data-parallel axis whose ranks have different experts.
+inline constexpr llvm::StringLiteral kExpertAxis = "ep";
 
 /// Reads all keys for the mesh of |request|.
 void readConfig(const ImportRequest &request, ConfigReader &reader);
@@ -66,11 +70,25 @@ mlir::LogicalResult adaptParameters(const ImportRequest &request,
                                     const ImportedConfig &config,
                                     ParameterList &list, std::string &message);
 
+/// Calls |function| for each parameter of |list| whose name matches |pattern|
+/// of the flag --|option|. A pattern that matches none is an error.
+mlir::LogicalResult forEachMatch(
+    llvm::StringRef option, llvm::StringRef pattern, ParameterList &list,
+    llvm::function_ref<void(ListedParameter &)> function, std::string &message);
+
 /// Divides parameters over |numTensorRanks| as Megatron does, by their names
 /// and as |request| says.
 mlir::LogicalResult divideParameters(const ImportRequest &request,
                                      int64_t numTensorRanks,
                                      ParameterList &list, std::string &message);
+
+/// Divides the parameters of experts over |numRanks|, by their names and as
+/// |request| says. A parameter that is one of many ranks stays under the name
+/// that each rank has. Of one rank there is nothing to say, and flags that say
+/// something are refused.
+mlir::LogicalResult assignExperts(const ImportRequest &request,
+                                  int64_t numRanks, ImportedConfig &config,
+                                  ParameterList &list, std::string &message);
 
 /// Puts the layers of the model on |numStages| pipeline stages, in order, by
 /// the names of parameters and as |request| says, unless the list says it. Adds
@@ -83,10 +101,10 @@ mlir::LogicalResult assignStages(const ImportRequest &request,
 /// Makes each layer of the model a unit of stage 3, by the names of parameters,
 /// unless the list has units. Layers are then in the order of their numbers.
 /// Small parameters are of no unit, as |config| says for a part on one of
-/// |numTensorRanks|.
+/// |numTensorRanks| and one of |numExpertRanks|.
 mlir::LogicalResult assignUnits(const ImportedConfig &config,
-                                int64_t numTensorRanks, ParameterList &list,
-                                std::string &message);
+                                int64_t numTensorRanks, int64_t numExpertRanks,
+                                ParameterList &list, std::string &message);
 
 } // namespace zero
 

@@ -35,6 +35,11 @@ ImportFlags::ImportFlags(cl::OptionCategory &category)
              cl::desc("The dimension that the axis tp of --mesh divides, or "
                       "none;\nby default that of Megatron for names of "
                       "transformers")),
+      experts("experts", cl::cat(category), cl::CommaSeparated,
+              cl::value_desc("PATTERN=FORM,..."),
+              cl::desc("How the axis ep of --mesh divides parameters of "
+                       "experts: each, local,\nstacked or none; by default "
+                       "by names such as experts.3.w1")),
       pipelineStages("pipeline-stage", cl::cat(category), cl::CommaSeparated,
                      cl::value_desc("PATTERN=N,..."),
                      cl::desc("The pipeline stage of parameters along the axis "
@@ -53,6 +58,7 @@ LogicalResult ImportFlags::checkNone(std::string &message) const {
       {"no-decay", noDecay.getNumOccurrences()},
       {"frozen", frozen.getNumOccurrences()},
       {"shard", shards.getNumOccurrences()},
+      {"experts", experts.getNumOccurrences()},
       {"pipeline-stage", pipelineStages.getNumOccurrences()},
       {"pipeline-layers", pipelineLayers.getNumOccurrences()}};
   for (auto [flag, count] : flags)
@@ -75,6 +81,7 @@ ImportRequest ImportFlags::getRequest(StringRef tool, StringRef config,
   request.noDecay.assign(noDecay.begin(), noDecay.end());
   request.frozen.assign(frozen.begin(), frozen.end());
   request.shards.assign(shards.begin(), shards.end());
+  request.experts.assign(experts.begin(), experts.end());
   request.pipelineStages.assign(pipelineStages.begin(), pipelineStages.end());
   request.pipelineLayers = pipelineLayers;
   request.mesh = std::move(mesh);

@@ -38,7 +38,8 @@ public:
 
 private:
   llvm::cl::opt<std::string> config, model;
-  llvm::cl::list<std::string> changes, noDecay, frozen, shards, pipelineStages;
+  llvm::cl::list<std::string> changes, noDecay, frozen, shards, experts,
+      pipelineStages;
   llvm::cl::opt<std::string> pipelineLayers;
 };
 

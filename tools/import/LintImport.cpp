@@ -20,8 +20,8 @@ void zero::lintImport(LintContext &context, Errors &errors) {
   std::string message;
   if (request.model.empty()) {
     if (request.mesh &&
-        failed(checkListedMesh(*request.mesh, {kTensorAxis, kPipelineAxis},
-                               message)))
+        failed(checkListedMesh(
+            *request.mesh, {kTensorAxis, kExpertAxis, kPipelineAxis}, message)))
       errors.add(ExitCode::usage, message);
     return;
   }

@@ -7,7 +7,6 @@
 #include "tools/import/Import.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 using namespace zero;
@@ -68,25 +67,14 @@ static LogicalResult divide(StringRef text, ParameterList &list,
                   .str();
     return failure();
   }
-  llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
-  if (!glob) {
-    message = ("--shard: the pattern '" + pattern +
-               "' is wrong: " + toString(glob.takeError()))
-                  .str();
-    return failure();
-  }
-  bool isUsed = false;
-  for (ListedParameter &parameter : list.parameters) {
-    if (!glob->match(parameter.name))
-      continue;
-    isUsed = true;
-    parameter.shardedDim.reset();
-    if (!isNone)
-      parameter.shardedDim = number;
-  }
-  if (!isUsed)
-    message = ("--shard: no parameter matches '" + pattern + "'").str();
-  return success(isUsed);
+  return forEachMatch(
+      "shard", pattern, list,
+      [&](ListedParameter &parameter) {
+        parameter.shardedDim.reset();
+        if (!isNone)
+          parameter.shardedDim = number;
+      },
+      message);
 }
 
 LogicalResult zero::divideParameters(const ImportRequest &request,

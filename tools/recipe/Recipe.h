@@ -11,7 +11,7 @@
 //
 // Every rank has a batch of its own, or shares one with the other ranks of a
 // tensor axis or a pipeline axis, and each parameter of its pipeline stage
-// whole, or its part along the tensor axis.
+// whole, or its part along the tensor axis and the axis of experts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,6 +44,8 @@ struct ListedParameter {
   /// The dimension that the ranks of Recipe.tensorAxis divide; none: all of
   /// them have the parameter whole, and the same gradient.
   std::optional<int64_t> shardedDim;
+  /// Whether the ranks of Recipe.expertAxis divide its first dimension.
+  bool isExpert = false;
   /// The pipeline stages along Recipe.pipelineAxis that have the parameter,
   /// from the first one on. Several: it is tied.
   std::vector<int64_t> stages;
@@ -96,6 +98,8 @@ struct Recipe {
   /// The axis of the mesh along which parameters are on some pipeline stages
   /// only; empty for none.
   std::string pipelineAxis;
+  /// The data-parallel axis whose ranks have different experts; empty for none.
+  std::string expertAxis;
   /// A zero.loss_scale @loss_scale as text; empty for none.
   std::string lossScale;
   /// Texts of a zero.schedule @NAME, by name.

@@ -110,8 +110,9 @@ LogicalResult zero::writeListedStep(const Recipe &recipe,
                                     std::string &text, ExitCode &code,
                                     std::string &message) {
   code = ExitCode::usage;
-  if (failed(
-          checkListedMesh(mesh, {recipe.tensorAxis, kPipelineAxis}, message)))
+  if (failed(checkListedMesh(
+          mesh, {recipe.tensorAxis, recipe.expertAxis, kPipelineAxis},
+          message)))
     return failure();
   code = ExitCode::failed;
   if (failed(checkGatherDtype(recipe, list, message)))

@@ -42,9 +42,12 @@ private:
   void writeUpdates(StringRef gradients);
 
   std::string type(size_t parameter, StringRef dtype, StringRef rest);
+  bool isDividedExpert(const ListedParameter &parameter) const {
+    return parameter.isExpert && !recipe.expertAxis.empty();
+  }
   /// ", partial = [dp, micro]": the axes over which the gradient of |parameter|
-  /// is summed.
-  std::string partial(size_t parameter, StringRef more = "");
+  /// is summed, and those over which it is when it |arrives|.
+  std::string addends(size_t parameter, bool arrives);
   /// ", sharded = [tp : 0], on = [pp : 1]", or parts of that.
   std::string placement(const ListedParameter &parameter);
   /// The value of an input: "%lr", or "%in0" where its name is no name of
@@ -102,10 +105,15 @@ std::string StepWriter::type(size_t parameter, StringRef dtype,
 }
 
 std::string StepWriter::placement(const ListedParameter &parameter) {
-  std::string text;
+  std::vector<std::string> axes;
+  if (isDividedExpert(parameter))
+    axes.push_back(recipe.expertAxis);
   if (!recipe.tensorAxis.empty() && parameter.shardedDim)
-    text = ", sharded = [" + recipe.tensorAxis + " : " +
-           std::to_string(*parameter.shardedDim) + "]";
+    axes.push_back(recipe.tensorAxis + " : " +
+                   std::to_string(*parameter.shardedDim));
+  std::string text;
+  if (!axes.empty())
+    text = ", sharded = [" + llvm::join(axes, ", ") + "]";
   if (recipe.pipelineAxis.empty())
     return text;
   auto place = [&](int64_t stage) {
@@ -115,11 +123,22 @@ std::string StepWriter::placement(const ListedParameter &parameter) {
          llvm::join(llvm::map_range(parameter.stages, place), ", ") + "]";
 }
 
-std::string StepWriter::partial(size_t parameter, StringRef more) {
-  std::string axes = llvm::join(batchAxes, ", ");
+std::string StepWriter::addends(size_t parameter, bool arrives) {
+  std::vector<std::string> axes = batchAxes;
+  // Their all-to-all has summed over the batches along the axis of experts.
+  bool isExpert = isDividedExpert(*trained[parameter]);
+  if (isExpert)
+    llvm::erase(axes, recipe.expertAxis);
   if (!recipe.pipelineAxis.empty() && trained[parameter]->stages.size() > 1)
-    axes += ", " + recipe.pipelineAxis;
-  return ", partial = [" + axes + more.str() + "]";
+    axes.push_back(recipe.pipelineAxis);
+  if (arrives)
+    axes.push_back("micro");
+  std::string text;
+  if (!axes.empty())
+    text = ", partial = [" + llvm::join(axes, ", ") + "]";
+  if (arrives && isExpert)
+    text += ", reduced = [" + recipe.expertAxis + "]";
+  return text;
 }
 
 std::string StepWriter::argument(StringRef input) {
@@ -319,7 +338,7 @@ void StepWriter::writeStep(StringRef name) {
        << " {zero.tokens}";
   os << ") {\n";
   std::string arriving = each([&](size_t i) {
-    return type(i, trained[i]->gradient, partial(i, ", micro") + scaled);
+    return type(i, trained[i]->gradient, addends(i, /*arrives=*/true) + scaled);
   });
   os << "  " << results("g") << " = zero.micro_batches in "
      << recipe.accumulator << " {\n    " << results("d") << " = zero.backward("
@@ -335,7 +354,7 @@ void StepWriter::writeStep(StringRef name) {
   if (!recipe.reduceDtype.empty())
     os << " reduce_dtype " << recipe.reduceDtype;
   os << "\n      : " << each([&](size_t i) {
-    return type(i, recipe.accumulator, partial(i) + scaled);
+    return type(i, recipe.accumulator, addends(i, /*arrives=*/false) + scaled);
   }) << "\n";
   std::string sums =
       each([&](size_t i) { return type(i, recipe.accumulator, ""); });

@@ -21,17 +21,26 @@ CONFIG = {
     "optimizer": {"type": "AdamW"},
     "zero_optimization": {"stage": 1, "reduce_bucket_size": BUCKET},
 }
+# Ranks, and how many of them divide the experts.
 CASES = [
-    *((name, ranks) for name in ("gpt2", "llama-3-8b") for ranks in (1, 8, 64, 1024)),
-    *((name, ranks) for name in ("llama-3-70b", "llama-3-405b") for ranks in (64, 1024)),
-    ("mixtral-8x7b", 64),
-    ("deepseek-v3", 1024),
+    *((name, ranks, 1) for name in ("gpt2", "llama-3-8b") for ranks in (1, 8, 64, 1024)),
+    *((name, ranks, 1) for name in ("llama-3-70b", "llama-3-405b") for ranks in (64, 1024)),
+    *(("mixtral-8x7b", 64, experts) for experts in (1, 8)),
+    *(("deepseek-v3", 1024, experts) for experts in (1, 64)),
 ]
 
 
-def get_forms(elements, ranks, buckets):
-    """By stage and offload: the bytes of the device, and those of the host."""
-    share = elements / ranks
+def count_experts(model):
+    """The elements of all experts."""
+    count = model.get("num_local_experts", 0) or model.get("n_routed_experts", 0)
+    layers = model.get("num_hidden_layers", 0) - model.get("first_k_dense_replace", 0)
+    inner = model.get("moe_intermediate_size") or model.get("intermediate_size", 0)
+    return count * layers * 3 * model.get("hidden_size", 0) * inner
+
+
+def get_forms(elements, share, buckets):
+    """By stage and offload: the bytes of the device, and those of the host, of a rank that
+    has |elements| and updates a |share| of them."""
     # Two buckets in bf16: what arrives at stage 2, what travels at the others.
     pair = 2 * (max(buckets[0::2]) + max(buckets[1::2], default=0))
     kept = 2 * elements + 12 * share + pair
@@ -58,11 +67,13 @@ def estimate(elements, largest, ranks):
 def main(binaries, *more):
     wrong = 0
     cases = CASES[:4] if "--more" in more else CASES
-    for name, ranks in cases:
+    for name, ranks, expert_ranks in cases:
         model, elements = MODELS[name]
-        explained = explain(binaries, model, ranks, CONFIG)
+        explained = explain(binaries, model, ranks, CONFIG, expert_ranks)
         buckets = [bucket["elements"] for bucket in explained["plan"]["buckets"]]
-        forms = get_forms(elements * (1.01 if "--more" in more else 1), ranks, buckets)
+        here = elements - count_experts(model) * (1 - 1 / expert_ranks)
+        more_of = 1.01 if "--more" in more else 1
+        forms = get_forms(here * more_of, elements / ranks * more_of, buckets)
         costs = {(c["stage"], c["offload"]): c["cost"] for c in explained["choices"]}
         for key, (device, host) in forms.items():
             found = costs[key]

@@ -25,12 +25,13 @@ CONFIG = {
 }
 
 
-def explain(binaries, model, ranks, config=CONFIG):
+def explain(binaries, model, ranks, config=CONFIG, expert_ranks=1):
     with tempfile.TemporaryDirectory() as folder:
         for name, content in (("ds.json", config), ("config.json", model)):
             (pathlib.Path(folder) / name).write_text(json.dumps(content))
         command = [f"{binaries}/zero-explain", "--import-deepspeed=ds.json", "--model=config.json"]
-        command += [f"--mesh=dp={ranks}", "--json"]
+        experts = f":ep={expert_ranks}" * (expert_ranks > 1)
+        command += [f"--mesh=dp={ranks // expert_ranks}{experts}", "--json"]
         return json.loads(subprocess.run(command, cwd=folder, check=True, capture_output=True).stdout)
 
 

@@ -1,0 +1,245 @@
+//===- AssignExperts.cpp - Experts on the ranks of an axis ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each rank of the axis has as many experts as the others, and calls them by
+// the same names, as DeepSpeed and Megatron do. So what a rank has under one
+// name is a part of a parameter that the axis divides in its first dimension.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/import/Import.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace zero;
+
+namespace {
+/// What a parameter of experts is.
+enum class Form {
+  none,    // it is no expert's
+  each,    // of one expert, which its name numbers among all experts
+  local,   // of one expert, which its name numbers among those of a rank
+  stacked, // of all experts, one after the other in the first dimension
+};
+
+/// The number in a name, and the name around it.
+struct Numbered {
+  std::string before, after;
+  int64_t number = 0;
+
+  std::string withNumber(int64_t other) const {
+    return before + std::to_string(other) + after;
+  }
+};
+
+class ExpertAssigner {
+public:
+  ExpertAssigner(int64_t numRanks, ParameterList &list, std::string &message)
+      : numRanks(numRanks), list(list), message(message),
+        forms(list.parameters.size()) {}
+
+  LogicalResult run(ArrayRef<std::string> choices);
+  /// "2 experts on each rank" or what there is instead.
+  std::string describe() const;
+
+private:
+  LogicalResult fail(const Twine &text) {
+    message = text.str();
+    return failure();
+  }
+  /// Takes "PATTERN=FORM".
+  LogicalResult choose(StringRef text);
+  /// Checks the experts of one kind of parameter, and keeps the first ones.
+  LogicalResult keepLocal(ArrayRef<size_t> experts);
+  LogicalResult divide(size_t parameter);
+
+  int64_t numRanks;
+  ParameterList &list;
+  std::string &message;
+  std::vector<Form> forms; // by parameter
+  std::vector<bool> dropped = std::vector<bool>(forms.size());
+};
+} // namespace
+
+/// The last number among the modules of |name|.
+static std::optional<Numbered> findNumber(StringRef name) {
+  size_t end = name.size();
+  while (end > 0) {
+    size_t begin = name.rfind('.', end - 1);
+    begin = begin == StringRef::npos ? 0 : begin + 1;
+    Numbered found;
+    if (!name.slice(begin, end).getAsInteger(10, found.number)) {
+      found.before = name.take_front(begin).str();
+      found.after = name.drop_front(end).str();
+      return found;
+    }
+    if (begin == 0)
+      break;
+    end = begin - 1;
+  }
+  return std::nullopt;
+}
+
+/// Of a model of transformers, DeepSpeed's MoE or Megatron's.
+static Form findForm(const ListedParameter &parameter) {
+  if (std::optional<Numbered> found = findNumber(parameter.name)) {
+    StringRef modules = found->before;
+    if (modules.ends_with(".deepspeed_experts.") ||
+        modules.ends_with(".local_experts."))
+      return Form::local;
+    if (modules.ends_with(".experts."))
+      return Form::each;
+  }
+  StringRef module = StringRef(parameter.name).rsplit('.').first;
+  return module.ends_with(".experts") && parameter.shape.size() == 3
+             ? Form::stacked
+             : Form::none;
+}
+
+LogicalResult ExpertAssigner::choose(StringRef text) {
+  auto [pattern, name] = text.rsplit('=');
+  auto form = llvm::StringSwitch<std::optional<Form>>(name)
+                  .Case("none", Form::none)
+                  .Case("each", Form::each)
+                  .Case("local", Form::local)
+                  .Case("stacked", Form::stacked)
+                  .Default(std::nullopt);
+  if (pattern.empty() || !form)
+    return fail("--experts must be PATTERN=each, local, stacked or none, such "
+                "as --experts='*.moe.w1=stacked', got '" +
+                text + "'");
+  const ListedParameter *withoutNumber = nullptr;
+  if (failed(forEachMatch(
+          "experts", pattern, list,
+          [&, form = *form](ListedParameter &parameter) {
+            forms[&parameter - list.parameters.data()] = form;
+            if (form == Form::each && !findNumber(parameter.name))
+              withoutNumber = &parameter;
+          },
+          message)))
+    return failure();
+  return withoutNumber ? fail("--experts: parameter '" + withoutNumber->name +
+                              "' has no number of an expert in its name; "
+                              "expected stacked, local or none")
+                       : success();
+}
+
+LogicalResult ExpertAssigner::keepLocal(ArrayRef<size_t> experts) {
+  const ListedParameter &first = list.parameters[experts[0]];
+  Numbered name = *findNumber(first.name);
+  std::map<int64_t, size_t> byNumber;
+  for (size_t i : experts) {
+    const ListedParameter &other = list.parameters[i];
+    byNumber[findNumber(other.name)->number] = i;
+    if (other.shape != first.shape || other.isFrozen != first.isFrozen ||
+        other.group != first.group || other.unit != first.unit)
+      return fail("parameters '" + first.name + "' and '" + other.name +
+                  "' are of experts that different ranks have under one name, "
+                  "and differ in their shapes, groups or units, or one of them "
+                  "is frozen; add --experts='" +
+                  name.before + "*=none'");
+  }
+  int64_t count = experts.size();
+  for (int64_t number = 0; number < count; ++number)
+    if (!byNumber.count(number))
+      return fail("parameter '" + name.withNumber(number) +
+                  "' is missing, and the model has " + Twine(count) +
+                  " experts beside '" + first.name + "'");
+  if (count % numRanks != 0)
+    return fail("the model has " + Twine(count) + " experts beside '" +
+                first.name + "', expected a multiple of " + kExpertAxis + "=" +
+                Twine(numRanks) + "; give that another size");
+  for (auto [number, i] : byNumber) {
+    if (number >= count / numRanks)
+      dropped[i] = true;
+    else if (failed(divide(i)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult ExpertAssigner::divide(size_t i) {
+  ListedParameter &parameter = list.parameters[i];
+  parameter.isExpert = true;
+  if (forms[i] != Form::stacked) {
+    // Its part is what the list says.
+    if (__builtin_mul_overflow(parameter.shape[0], numRanks,
+                               &parameter.shape[0]))
+      return fail("parameter '" + parameter.name + "' of " + Twine(numRanks) +
+                  " ranks has too many elements");
+    return success();
+  }
+  if (parameter.shape[0] % numRanks == 0)
+    return success();
+  return fail("parameter '" + parameter.name + "' has " +
+              Twine(parameter.shape[0]) + " experts, expected a multiple of " +
+              kExpertAxis + "=" + Twine(numRanks) +
+              "; give that another size, or add --experts='" + parameter.name +
+              "=none'");
+}
+
+LogicalResult ExpertAssigner::run(ArrayRef<std::string> choices) {
+  for (auto [i, parameter] : llvm::enumerate(list.parameters))
+    forms[i] = findForm(parameter);
+  for (StringRef choice : choices)
+    if (failed(choose(choice)))
+      return failure();
+  if (llvm::all_of(forms, [](Form form) { return form == Form::none; }))
+    return fail("the mesh has " + kExpertAxis + "=" + Twine(numRanks) +
+                ", and no parameter is of an expert by its name, such as "
+                "'layers.0.mlp.experts.3.w1.weight'; add "
+                "--experts='PATTERN=each', local or stacked");
+  // By the name without the number.
+  std::map<std::pair<std::string, std::string>, std::vector<size_t>> each;
+  for (auto [i, form] : llvm::enumerate(forms)) {
+    if (form == Form::each) {
+      Numbered name = *findNumber(list.parameters[i].name);
+      each[{name.before, name.after}].push_back(i);
+    } else if (form != Form::none && failed(divide(i))) {
+      return failure();
+    }
+  }
+  for (const auto &experts : llvm::make_second_range(each))
+    if (failed(keepLocal(experts)))
+      return failure();
+  std::vector<ListedParameter> kept;
+  for (auto [i, parameter] : llvm::enumerate(list.parameters))
+    if (!dropped[i])
+      kept.push_back(std::move(parameter));
+  list.parameters = std::move(kept);
+  return success();
+}
+
+std::string ExpertAssigner::describe() const {
+  int64_t count = llvm::count(dropped, true);
+  return count == 0 ? "divides parameters of experts"
+                    : "each rank has some of the experts, and names them as "
+                      "the first ones; " +
+                          std::to_string(count) +
+                          " names of other experts are left out";
+}
+
+LogicalResult zero::assignExperts(const ImportRequest &request,
+                                  int64_t numRanks, ImportedConfig &config,
+                                  ParameterList &list, std::string &message) {
+  if (numRanks == 1) {
+    if (request.experts.empty())
+      return success();
+    message = "--experts is for a mesh with an axis of experts, such as "
+              "--mesh=edp=2:ep=4";
+    return failure();
+  }
+  ExpertAssigner assigner(numRanks, list, message);
+  if (failed(assigner.run(request.experts)))
+    return failure();
+  config.decisions.push_back({"axis " + kExpertAxis.str(),
+                              std::to_string(numRanks), assigner.describe()});
+  return success();
+}
