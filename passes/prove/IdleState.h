@@ -47,9 +47,11 @@ public:
   /// Checks that replicas hold one number, and that a copy equals its source.
   void checkReplicas(mlir::Operation *transition, Memory &memory);
   /// Checks the same bit by bit: what holds one number was computed in one way
-  /// on all ranks. A parameter is its master weight, rounded once: so the
-  /// runtime finds those that the caller changed.
-  void checkWays(mlir::Operation *transition, const Memory &memory);
+  /// on all ranks, and on all paths that ranks may take, of which |known| is
+  /// the memory behind another one, or null. A parameter is its master weight,
+  /// rounded once: so the runtime finds those that the caller changed.
+  void checkWays(mlir::Operation *transition, const Memory &memory,
+                 const Memory *known);
 
 private:
   struct Entry {

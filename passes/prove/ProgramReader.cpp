@@ -333,7 +333,11 @@ void ProgramReader::apply(const Node &node, ArrayRef<zrt::TransitionOp> path,
     return;
   idle->checkBuffers(transition, memory);
   EndOfStep end{std::move(memory), calls->outcome, calls->conditions};
-  idle->checkWays(transition, end.memory);
+  // Ranks take one path, unless they may make unequal numbers of backward
+  // passes.
+  bool areMixed = semantics.takesUnequal && !ends.empty();
+  idle->checkWays(transition, end.memory,
+                  areMixed ? &ends.front().memory : nullptr);
   if (llvm::none_of(ends,
                     [&](const EndOfStep &known) { return known.isSame(end); }))
     checkEnd(path, std::move(end), committed);

@@ -36,7 +36,8 @@ static bool haveOneWay(const Number &a, const Number &b) {
   return a.way == b.way;
 }
 
-void IdleState::checkWays(Operation *transition, const Memory &memory) {
+void IdleState::checkWays(Operation *transition, const Memory &memory,
+                          const Memory *known) {
   auto find = [](const Memory &in, StringAttr name) -> const Contents & {
     return in.buffers.find(name)->second;
   };
@@ -56,6 +57,10 @@ void IdleState::checkWays(Operation *transition, const Memory &memory) {
         !areAlike(contents.own, contents.other, haveOneWay))
       refuse(contents, buffer + " is computed by other operations on the owner "
                                 "of an element than on the other ranks");
+    if (known && contents.hasOther &&
+        !areAlike(contents.own, find(*known, name).own, haveOneWay))
+      refuse(contents, buffer + " is computed by other operations on this path "
+                                "to apply than on another one");
   }
   for (auto op : program.getOps<zrt::BucketTableOp>()) {
     if (!hasElements(op.getBucketAttr().getAttr()))
