@@ -104,6 +104,14 @@ static void addUnits(const Tables &tables, GlobalBuilder &globals,
   fields.push_back(emitRows(globals, "unit_prefetches", tables.prefetches));
 }
 
+/// Adds the shapes of parameters, which the library of the first stage has.
+static void addDimensions(const Tables &tables, GlobalBuilder &globals,
+                          SmallVectorImpl<Constant> &fields) {
+  fields.push_back(globals.integer(64, tables.dimensions.size()));
+  fields.push_back(emitRows(globals, "dimensions", tables.dimensions));
+  fields.push_back(emitRows(globals, "dimension_ends", tables.dimensionEnds));
+}
+
 /// Emits the symbol by which zero_rt_open finds |library|.
 static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
   OpBuilder &builder = globals.getBuilder();
@@ -145,6 +153,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
     fields.push_back({});
     addExecutables(code, globals, fields);
     addUnits(stage.tables, globals, fields);
+    fields.append({globals.integer(64, 0), {}, {}}); // no shapes
     libraries.push_back(globals.structure("library", fields).symbol);
   }
   // The library of the first stage lists the others.
@@ -159,6 +168,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
   addExecutables(firstCuda, globals, first);
   globals.setPrefix(isSplit ? "stage0." : "");
   addUnits(stages.front().tables, globals, first);
+  addDimensions(stages.front().tables, globals, first);
   globals.setPrefix("");
   globals.structure("library", first);
   emitLibraryPointer(globals, symbol);

@@ -36,6 +36,7 @@ private:
   int64_t addEventList(ArrayAttr events);
   void addBuffers();
   void addSegments();
+  void addDimensions(ValueType type, MeshOp mesh);
   LogicalResult addBuckets(MeshOp mesh);
   void addStates();
   void addUnits();
@@ -170,6 +171,16 @@ void TableReader::addSegments() {
   }
 }
 
+/// Adds the shape of the parameter of |type|.
+void TableReader::addDimensions(ValueType type, MeshOp mesh) {
+  for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
+    SmallVector<StringAttr> axes = type.getAxesOfDim(dim);
+    tables.dimensions.push_back(
+        {extent / mesh.getNumRanks(axes), axes.empty() ? -1 : addAxes(axes)});
+  }
+  tables.dimensionEnds.push_back(tables.dimensions.size());
+}
+
 LogicalResult TableReader::addBuckets(MeshOp mesh) {
   // Parameters in order of declaration; their numbers are the user's. Frozen
   // ones have none.
@@ -191,6 +202,7 @@ LogicalResult TableReader::addBuckets(MeshOp mesh) {
     row.uses = op.getUses();
     tables.parameters.push_back(row);
     tables.parameterNames.push_back(op.getSymName().str());
+    addDimensions(op.getValueType(), mesh);
   }
   for (auto arrivals : program.getOps<zrt::BucketTableOp>()) {
     auto bucket =

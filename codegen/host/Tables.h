@@ -53,6 +53,8 @@ struct Tables {
   std::vector<zero_rt_bucket_row> buckets;
   std::vector<zero_rt_buffer_row> buffers;
   std::vector<zero_rt_unit_row> units;
+  std::vector<zero_rt_dimension_row> dimensions;    // of parameters, in order
+  std::vector<int64_t> dimensionEnds;               // by parameter
   std::vector<zero_rt_bucket_unit_row> bucketUnits; // as buckets, or empty
   std::vector<zero_rt_frozen_row> frozen;
   std::vector<int64_t> unitOrders; // as many numbers as units for each

@@ -29,6 +29,7 @@ private:
   void addPlan();
   void addParameters();
   void addBuckets();
+  void addShapes();
   void addUnits();
   void addFrozen();
   void addBuffers();
@@ -101,6 +102,20 @@ void Reader::addBuckets() {
           row.num_readable < 0
               ? "its stream"
               : names.events(row.first_readable, row.num_readable)}});
+  }
+}
+
+void Reader::addShapes() {
+  int64_t next = 0;
+  for (int64_t p = 0; library.num_dimensions > 0 && p < library.num_parameters;
+       ++p) {
+    std::string shape;
+    for (; next < library.dimension_ends[p]; ++next) {
+      const zero_rt_dimension_row &row = library.dimensions[next];
+      shape += (shape.empty() ? "" : " x ") + number(row.extent) + " over " +
+               names.axes(row.axes);
+    }
+    add("parameter " + names.parameter(p), {{"shape", shape}});
   }
 }
 
@@ -254,6 +269,7 @@ std::vector<std::string> Reader::read() {
   addPlan();
   addParameters();
   addBuckets();
+  addShapes();
   addUnits();
   addFrozen();
   addBuffers();

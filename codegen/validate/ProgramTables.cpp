@@ -33,6 +33,7 @@ private:
   void addPlan();
   void addParameters();
   void addBucket(zrt::BucketTableOp table);
+  void addShapes();
   void addUnits();
   void addFrozen();
   void addBuffers();
@@ -140,6 +141,28 @@ void TableReader::addBucket(zrt::BucketTableOp table) {
        {"readable after", table.getReadableAttr()
                               ? calls.events(table.getReadableAttr())
                               : "its stream"}});
+}
+
+void TableReader::addShapes() {
+  bool hasDimensions = false;
+  std::vector<std::pair<std::string, std::string>> shapes;
+  for (auto op : module.getOps<ParameterOp>()) {
+    if (op.getFrozen())
+      continue;
+    ValueType type = op.getValueType();
+    std::string shape;
+    for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
+      SmallVector<StringAttr> axes = type.getAxesOfDim(dim);
+      shape += (shape.empty() ? "" : " x ") +
+               number(extent / mesh.getNumRanks(axes)) + " over " +
+               calls.axes(axes);
+      hasDimensions = true;
+    }
+    shapes.push_back({"parameter " + op.getSymName().str(), shape});
+  }
+  for (auto &[name, shape] : shapes)
+    if (hasDimensions)
+      add(name, {{"shape", shape}});
 }
 
 void TableReader::addUnits() {
@@ -340,6 +363,8 @@ std::vector<std::string> TableReader::read() {
   addParameters();
   for (auto table : program.getOps<zrt::BucketTableOp>())
     addBucket(table);
+  if (expected.hasShapes)
+    addShapes();
   addUnits();
   addFrozen();
   addBuffers();

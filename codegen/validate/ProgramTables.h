@@ -19,6 +19,7 @@ namespace zero {
 struct ExpectedLibrary {
   std::string cpuFeatures;
   bool hasGpuCode = false;
+  bool hasShapes = true; // of parameters: in the first stage
   /// The axes of the pipeline stages, in the order of the mesh.
   llvm::SmallVector<mlir::StringAttr> stageAxes;
   /// What apply demands of each input, for all stages.

@@ -96,8 +96,10 @@ Validator::Validator(ArrayRef<StageProgram> stages,
     for (auto [all, one] : llvm::zip_equal(expected.inputChecks, checks))
       all = std::max(all, one);
   }
-  for (const StageProgram &stage : stages)
+  for (const StageProgram &stage : stages) {
+    expected.hasShapes = lines.empty();
     lines.push_back(describeProgram(stage.program, expected));
+  }
 }
 
 std::string Validator::compareStages(const zero_rt_library &first) {

@@ -18,7 +18,8 @@
 using namespace zero_rt;
 
 static constexpr const char *indexFormat = "zero-opt checkpoint";
-static constexpr int64_t indexVersion = 1;
+/// Since version 2 a part is a box; layout.h.
+static constexpr int64_t indexVersion = 2;
 /// An index of the maximum number of ranks is smaller.
 static constexpr int64_t mostIndexBytes = int64_t(1) << 27;
 
@@ -109,10 +110,10 @@ static zero_rt_status readFields(const Json &root, CheckpointIndex &out) {
   };
   int64_t version = 0;
   ZERO_RT_TRY(count("version", 1, version));
-  if (version != indexVersion)
+  if (version > indexVersion)
     return fail(ZERO_RT_UNSUPPORTED,
-                "it has version %lld, this runtime reads %lld; use a later "
-                "runtime",
+                "it has version %lld, this runtime reads 1 to %lld; use a "
+                "later runtime",
                 (long long)version, (long long)indexVersion);
   ZERO_RT_TRY(count("save", 1, out.save));
   if (out.save > mostSaves)

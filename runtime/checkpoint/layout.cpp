@@ -66,8 +66,13 @@ std::vector<OwnPiece> zero_rt::listHeldPieces(const Step &step) {
     piece.elements = 1;
     if (entry.parameter >= 0) {
       const zero_rt_parameter_row &row = library.parameters[entry.parameter];
-      piece.part = namePart(library, partAxes(*step.whole, library, row.bucket),
-                            step.runtime->rank);
+      piece.axesPart =
+          namePart(library, partAxes(*step.whole, library, row.bucket),
+                   step.runtime->rank);
+      piece.box = boxOf(*step.whole, entry.parameter, step.runtime->rank);
+      piece.part = !piece.box.isKnown()   ? piece.axesPart
+                   : !piece.box.isWhole() ? piece.box.text()
+                                          : "";
       piece.dtype = int32_t(library.buffers[entry.buffer].dtype);
       piece.elements = row.elements;
     }
@@ -181,7 +186,7 @@ StateNames::StateNames(const Step &step) {
     for (int64_t s = 0; s < library.num_states; ++s) {
       const zero_rt_state_row &row = library.states[s];
       if (row.bucket < 0)
-        values[library.strings + row.role] = {ZERO_RT_F64, 1, 0};
+        values[library.strings + row.role] = {ZERO_RT_F64, 1, 0, {}};
       else
         rows[size_t(row.bucket)].push_back(&row);
     }
@@ -190,10 +195,11 @@ StateNames::StateNames(const Step &step) {
       if (parameter.bucket < 0)
         continue;
       int64_t axes = partAxes(whole, library, parameter.bucket);
+      Box box = wholeOf(boxOf(whole, p, 0));
       for (const zero_rt_state_row *row : rows[size_t(parameter.bucket)])
         values[nameValue(library, p, library.strings + row->role)] = {
             int32_t(library.buffers[row->index].dtype), parameter.elements,
-            axes};
+            axes, box};
       std::set<std::string> &known = parts[axes];
       if (known.empty())
         for (int32_t rank = 0; rank < whole.ranks; ++rank)
@@ -204,6 +210,27 @@ StateNames::StateNames(const Step &step) {
   for (int64_t s = 1; s < whole.num_stages; ++s)
     add(*whole.stages[s]);
   parts[0] = {""};
+}
+
+/// The extents of the parameter that |box| is in: "24x8".
+static std::string shapeOf(const Box &box) {
+  std::string text;
+  for (const Box::Dimension &dim : box.dimensions)
+    text += (text.empty() ? "" : "x") + std::to_string(dim.whole);
+  return text;
+}
+
+zero_rt_status StateNames::checkBox(const Piece &piece, const Value &value) {
+  if (!value.whole.isKnown())
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'%s' has part '%s', and this step was compiled by a "
+                "zero-compile that leaves out shapes; compile it again",
+                piece.name.c_str(), piece.part.c_str());
+  if (piece.box.hasShapeOf(value.whole))
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INVALID_ARGUMENT, "'%s' has shape %s, expected %s",
+              piece.name.c_str(), shapeOf(piece.box).c_str(),
+              shapeOf(value.whole).c_str());
 }
 
 zero_rt_status StateNames::check(const Piece &piece) const {
@@ -218,15 +245,21 @@ zero_rt_status StateNames::check(const Piece &piece) const {
     return fail(ZERO_RT_INVALID_ARGUMENT, "'%s' has dtype %s, expected %s",
                 piece.name.c_str(), dtypeName(piece.dtype),
                 dtypeName(value.dtype));
+  if (piece.box.isKnown())
+    return checkBox(piece, value);
+  int64_t elements = value.elements;
+  bool isWhole = value.whole.isKnown() && piece.part.empty();
+  if (isWhole)
+    elements = value.whole.elements();
   const std::set<std::string> &known = parts.at(value.axes);
-  if (!known.count(piece.part))
+  if (!isWhole && !known.count(piece.part))
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "'%s' has part '%s', and this step has part '%s'; load it with "
                 "the same sizes of the axes that divide this parameter",
                 piece.name.c_str(), piece.part.c_str(), known.begin()->c_str());
-  if (piece.elements != value.elements)
+  if (piece.elements != elements)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "'%s' has %lld elements, expected %lld", piece.name.c_str(),
-                (long long)piece.elements, (long long)value.elements);
+                (long long)piece.elements, (long long)elements);
   return ZERO_RT_OK;
 }

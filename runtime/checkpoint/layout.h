@@ -8,16 +8,19 @@
 // one parameter and role, so it does not depend on buckets, on the ZeRO stage
 // or on the number of ranks. Each element is in exactly one piece.
 //
-// If tensor or expert parallelism divides a parameter, each part is a value of
-// its own. The name of a part has the coordinates of its ranks over these axes,
-// and the sizes of the axes, such as "ep=1/4,tp=0/2". The name of the only part
-// of any other parameter is empty.
+// If tensor or expert parallelism divides a parameter, a piece is an interval
+// of a part, which is a box in the parameter (box.h). The name of a part is the
+// text of the box. In checkpoints of version 1, and for steps that do not know
+// the shapes of parameters, it has the coordinates of ranks over the axes, and
+// their sizes, such as "ep=1/4,tp=0/2". The name of the only part of any other
+// parameter is empty.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ZERO_RT_CHECKPOINT_LAYOUT_H
 #define ZERO_RT_CHECKPOINT_LAYOUT_H
 
+#include "checkpoint/box.h"
 #include "core/step.h"
 
 #include <map>
@@ -32,6 +35,7 @@ namespace zero_rt {
 struct Piece {
   std::string name; // PARAMETER.ROLE, or the role of a scalar
   std::string part;
+  Box box; // of the part
   int32_t dtype = 0;
   int64_t begin = 0; // elements [begin, end) of |elements|
   int64_t end = 0;
@@ -41,6 +45,7 @@ struct Piece {
 /// A piece of which this rank has all elements, in an entry of its state.
 struct OwnPiece : Piece {
   size_t entry = 0;
+  std::string axesPart; // the name of the part in version 1
 };
 
 /// All elements that this rank has, one piece for each entry of its state.
@@ -62,9 +67,11 @@ public:
 private:
   struct Value {
     int32_t dtype;
-    int64_t elements;
-    int64_t axes; // over which it is divided into parts, as bits
+    int64_t elements; // of a part
+    int64_t axes;     // over which it is divided into parts, as bits
+    Box whole;        // not known of a scalar, and without shapes
   };
+  static zero_rt_status checkBox(const Piece &piece, const Value &value);
   std::unordered_map<std::string, Value> values;
   std::map<int64_t, std::set<std::string>> parts; // by axes
 };

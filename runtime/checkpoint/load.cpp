@@ -53,8 +53,7 @@ public:
         if (found == byName.end())
           continue;
         const OwnPiece &own = held[found->second];
-        if (piece.part == own.part && piece.begin < own.end &&
-            piece.end > own.begin)
+        if (placeIn(own, piece))
           sources[found->second].push_back({f, std::move(piece)});
       }
     }
@@ -83,9 +82,70 @@ private:
     return pathOfRank(folder, index.save, int64_t(file));
   }
 
+  /// Whether |piece| may have elements of |own|. Sets its box where the file
+  /// has none.
+  static bool placeIn(const OwnPiece &own, StoredPiece &piece) {
+    if (!piece.box.isKnown()) {
+      bool isWhole = piece.part.empty() && own.box.isKnown();
+      if (!isWhole && piece.part != own.axesPart)
+        return false;
+      piece.box = isWhole ? wholeOf(own.box) : own.box;
+    }
+    if (piece.box == own.box)
+      return piece.begin < own.end && piece.end > own.begin;
+    for (size_t d = 0; d < own.box.dimensions.size(); ++d) {
+      const Box::Dimension &a = own.box.dimensions[d];
+      const Box::Dimension &b = piece.box.dimensions[d];
+      if (a.begin >= b.begin + b.extent || b.begin >= a.begin + a.extent)
+        return false;
+    }
+    return true;
+  }
+
+  /// Checks the same as checkCovered of pieces in several boxes, element by
+  /// element.
+  zero_rt_status checkCoveredByBoxes(size_t h) {
+    const OwnPiece &own = held[h];
+    std::vector<bool> found(size_t(own.end - own.begin));
+    for (const Source &source : sources[h]) {
+      int64_t twice = -1;
+      forEachRun(own.box, {own.begin, own.end}, source.piece.box,
+                 {source.piece.begin, source.piece.end},
+                 [&](int64_t inOwn, int64_t, int64_t count) {
+                   for (int64_t i = inOwn; i < inOwn + count; ++i) {
+                     if (twice < 0 && found[size_t(i - own.begin)])
+                       twice = i;
+                     found[size_t(i - own.begin)] = true;
+                   }
+                 });
+      if (twice >= 0)
+        return fail(ZERO_RT_INVALID_ARGUMENT,
+                    "'%s' has element %lld of %s, and so has another piece",
+                    pathOf(source.file).c_str(), (long long)twice,
+                    describePiece(own).c_str());
+    }
+    auto missing = std::find(found.begin(), found.end(), false);
+    if (missing == found.end())
+      return ZERO_RT_OK;
+    return failToCover(own, own.begin + (missing - found.begin()));
+  }
+
+  /// No file has elements of |own| from |begin| on.
+  zero_rt_status failToCover(OwnPiece own, int64_t begin) const {
+    own.begin = begin;
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "checkpoint '%s' lacks elements of %s; load a checkpoint of a "
+                "step with the same parameters and the same optimizer",
+                folder.c_str(), describePiece(own).c_str());
+  }
+
   zero_rt_status checkCovered(size_t h) {
     const OwnPiece &own = held[h];
     std::vector<Source> &pieces = sources[h];
+    if (std::any_of(pieces.begin(), pieces.end(), [&](const Source &source) {
+          return !(source.piece.box == own.box);
+        }))
+      return checkCoveredByBoxes(h);
     std::sort(pieces.begin(), pieces.end(),
               [](const Source &a, const Source &b) {
                 return a.piece.begin < b.piece.begin;
@@ -105,12 +165,7 @@ private:
     }
     if (end >= own.end)
       return ZERO_RT_OK;
-    OwnPiece missing = own;
-    missing.begin = std::max(own.begin, end);
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "checkpoint '%s' lacks elements of %s; load a checkpoint of a "
-                "step with the same parameters and the same optimizer",
-                folder.c_str(), describePiece(missing).c_str());
+    return failToCover(own, std::max(own.begin, end));
   }
 
   zero_rt_status readEntry(size_t h, bool isWritten) {
@@ -126,10 +181,17 @@ private:
         openPath = std::move(path);
       }
       ZERO_RT_TRY(readPiece(openPath, *openFile, piece, pieceBytes));
-      Range cut = intersect({piece.begin, piece.end}, {own.begin, own.end});
-      std::copy_n(pieceBytes.data() + (cut.begin - piece.begin) * size,
-                  cut.size() * size,
-                  entryBytes.data() + (cut.begin - own.begin) * size);
+      auto copy = [&](int64_t inOwn, int64_t inPiece, int64_t count) {
+        std::copy_n(pieceBytes.data() + (inPiece - piece.begin) * size,
+                    count * size,
+                    entryBytes.data() + (inOwn - own.begin) * size);
+      };
+      Range both = intersect({piece.begin, piece.end}, {own.begin, own.end});
+      if (piece.box == own.box)
+        copy(both.begin, both.begin, both.size());
+      else
+        forEachRun(own.box, {own.begin, own.end}, piece.box,
+                   {piece.begin, piece.end}, copy);
     }
     if (!isWritten)
       return ZERO_RT_OK;

@@ -127,6 +127,9 @@ static bool readPlace(std::string_view text, StoredPiece &piece) {
   if (!text.empty() && text[0] != ' ')
     return false;
   piece.part = text.substr(std::min<size_t>(1, text.size()));
+  // Else it has the axes of version 1.
+  if (!readBox(piece.part, piece.elements, piece.box))
+    piece.box = {};
   return piece.begin < piece.end && piece.end <= piece.elements;
 }
 

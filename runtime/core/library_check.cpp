@@ -13,6 +13,7 @@
 
 #include "core/executables.h"
 #include "core/numeric.h"
+#include "core/shape_check.h"
 #include "core/status.h"
 #include "core/units.h"
 
@@ -402,6 +403,7 @@ zero_rt_status Checker::check() {
   ZERO_RT_TRY(activations());
   ZERO_RT_TRY(checkSchedule(library));
   ZERO_RT_TRY(checkExecutables(library));
+  ZERO_RT_TRY(checkShapes(library));
   return protocol();
 }
 

@@ -93,6 +93,13 @@ typedef struct zero_rt_parameter_row {
   int64_t uses;
 } zero_rt_parameter_row;
 
+/// A dimension of a parameter.
+typedef struct zero_rt_dimension_row {
+  int64_t extent; // of what each rank holds
+  /// The axes that divide it, in the order of the mesh; -1: none.
+  int64_t axes;
+} zero_rt_dimension_row;
+
 typedef struct zero_rt_bucket_row {
   int64_t name;
   int64_t elements;         // of a row, pads included
@@ -369,6 +376,12 @@ struct zero_rt_library {
   int64_t num_unit_orders;
   const int64_t *unit_orders;
   const int64_t *unit_prefetches;
+  /// Since version 16. The shapes of parameters: dimension_ends[p] is behind
+  /// the last dimension of parameter p. Only the first library of stages has
+  /// them. num_dimensions 0: shapes are not known.
+  int64_t num_dimensions;
+  const zero_rt_dimension_row *dimensions;
+  const int64_t *dimension_ends;
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

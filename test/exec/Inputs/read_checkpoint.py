@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads checkpoints as docs/checkpoints.md describes them, and joins their pieces.
 
-  read_checkpoint.py FOLDER          lists the values: name, part, dtype, elements
+  read_checkpoint.py FOLDER          lists the values: name, dtype, elements
   read_checkpoint.py FOLDER OTHER    exits with 1 if they do not have the same values
 
 Shares no code with the runtime, and needs no package.
@@ -29,44 +29,54 @@ def read_tensors(path):
         yield name, metadata[name], tensor["dtype"], data
 
 
+def find_positions(box, elements):
+    """Where the elements of a part are in the whole parameter, and how many that has. The
+    box of the part is WHOLE:BEGIN+EXTENT for each dimension."""
+    positions, whole = [0], 1
+    for dimension in box.split("x") if box else [f"{elements}:0+{elements}"]:
+        size, place = dimension.split(":")
+        begin, extent = map(int, place.split("+"))
+        here = range(begin, begin + extent)
+        positions = [outer * int(size) + inner for outer in positions for inner in here]
+        whole *= int(size)
+    return positions, whole
+
+
 def read_checkpoint(folder):
-    """All values by name and part: (dtype, bytes of all elements in order)."""
+    """All values by name: (dtype, elements in order, as bytes)."""
     folder = pathlib.Path(folder)
     index = json.loads((folder / "checkpoint.json").read_text())
-    assert index["format"] == "zero-opt checkpoint" and index["version"] == 1
-    pieces = {}
+    assert index["format"] == "zero-opt checkpoint" and index["version"] == 2
+    values = {}
     for rank, file in enumerate(index["files"]):
         path = folder / f"save-{index['save']}" / f"rank-{rank:05}.safetensors"
         assert path.stat().st_size == file["bytes"], path
         for name, place, dtype, data in read_tensors(path):
-            begin, end, elements, _checksum, *part = place.split(" ")
-            key = (name, " ".join(part))
-            pieces.setdefault(key, []).append(
-                (int(begin), int(end), int(elements), dtype, data)
-            )
-    values = {}
-    for key, found in pieces.items():
-        found.sort()
-        covered = 0
-        for begin, end, _, _, _ in found:
-            assert begin == covered, f"{key}: element {covered} is missing or twice"
-            covered = end
-        assert covered == found[0][2], key
-        values[key] = (found[0][3], b"".join(piece[4] for piece in found))
+            begin, end, elements, _checksum, *box = place.split(" ")
+            positions, whole = find_positions("".join(box), int(elements))
+            assert len(positions) == int(elements), name
+            known, value = values.setdefault(name, (dtype, [None] * whole))
+            assert known == dtype and len(value) == whole, name
+            width = WIDTHS[dtype]
+            for i, position in enumerate(positions[int(begin) : int(end)]):
+                assert value[position] is None, f"{name}: element {position} is there twice"
+                value[position] = data[i * width : (i + 1) * width]
+    for name, (_, value) in values.items():
+        assert None not in value, f"{name}: element {value.index(None)} is missing"
     return values
 
 
 def main():
     values = read_checkpoint(sys.argv[1])
     if len(sys.argv) == 2:
-        for (name, part), (dtype, data) in sorted(values.items()):
-            print(name, part or "-", dtype, len(data) // WIDTHS[dtype])
+        for name, (dtype, value) in sorted(values.items()):
+            print(name, dtype, len(value))
         return 0
     others = read_checkpoint(sys.argv[2])
-    wrong = {key for key in values.keys() | others.keys()
-             if values.get(key) != others.get(key)}
-    for name, part in sorted(wrong):
-        print(f"{name} {part} differs")
+    wrong = {name for name in values.keys() | others.keys()
+             if values.get(name) != others.get(name)}
+    for name in sorted(wrong):
+        print(f"{name} differs")
     return 1 if wrong else 0
 
 

@@ -154,7 +154,7 @@ TEST(Checkpoint, TheIndexSaysWhatItIs) {
   });
   std::string index = readText(folder.at("checkpoint.json"));
   for (const char *text :
-       {"\"format\": \"zero-opt checkpoint\"", "\"version\": 1",
+       {"\"format\": \"zero-opt checkpoint\"", "\"version\": 2",
         "\"number\": 1,", "\"step\": \"train\"",
         "\"plan_hash\": \"0000000000001234\"", "\"mesh\": {\"dp\": 2}",
         "\"scalars\": {\"steps\": 1, \"loss_scale.scale\": 1024}",

@@ -95,7 +95,9 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_activations, activations, activations)
   SET_TABLE(num_stages, stages, stages)
   SET_TABLE(num_executables, executables, executables)
+  SET_TABLE(num_dimensions, dimensions, dimensions)
 #undef SET_TABLE
+  library.dimension_ends = dimensionEnds.data();
   library.stage_axes = stageAxes;
   library.loss_scale = lossScale;
   library.transition_handlers = transitionHandlers.data();

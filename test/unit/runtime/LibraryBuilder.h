@@ -90,6 +90,8 @@ public:
   std::vector<int64_t> transitionHandlers;
   std::vector<zero_rt_activation_row> activations;
   std::vector<zero_rt_executable> executables;
+  std::vector<zero_rt_dimension_row> dimensions; // none: no shapes
+  std::vector<int64_t> dimensionEnds;
   int64_t stageAxes = 0;
   std::vector<const zero_rt_library *> stages;
 
