@@ -110,11 +110,24 @@ LogicalResult MicroBatchesOp::verifyRegions() {
 // zero.backward
 //===----------------------------------------------------------------------===//
 
-/// Whether |normalize| divides by the size of |axis|.
-static bool isBatchAxis(const Scale &normalize, StringAttr axis) {
-  return llvm::any_of(normalize, [&](const ScaleFactor &factor) {
-    return factor.symbol == axis && factor.exponent < 0;
-  });
+/// The axes whose ranks have batches of their own: |step| divides by their
+/// sizes, or by tokens of which they have addends.
+static SmallVector<StringAttr> findBatchAxes(StepOp step, MeshOp mesh) {
+  SmallVector<StringAttr> axes;
+  BlockArgument tokens = step.getTokens();
+  for (const ScaleFactor &factor :
+       mesh.expandFlattened(step.getNormalize().getFactors())) {
+    if (factor.exponent >= 0)
+      continue;
+    if (factor.symbol.getValue() != kTokens || !tokens)
+      axes.push_back(factor.symbol);
+    else // step_c4 checks their type
+      for (StringAttr name :
+           cast<ValueType>(tokens.getType()).getAxes(PlacementKind::Partial))
+        if (auto found = mesh.findAxes(name))
+          llvm::append_range(axes, *found);
+  }
+  return axes;
 }
 
 /// The type of the arriving gradient of a parameter of type |declared|, in
@@ -128,8 +141,8 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
     for (auto name : op.getReplicated()->getAsRange<StringAttr>())
       if (auto axes = mesh.findAxes(name))
         llvm::append_range(replicated, *axes);
-  Scale normalize = mesh.expandFlattened(
-      op->getParentOfType<StepOp>().getNormalize().getFactors());
+  SmallVector<StringAttr> batch =
+      findBatchAxes(op->getParentOfType<StepOp>(), mesh);
   ValueType type = declared.withElementType(elementType).withScale(scale);
   SmallVector<StringAttr> axes{StringAttr::get(op.getContext(), kMicroAxis)};
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
@@ -138,9 +151,9 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
     AxisPlacement placement = declared.getPlacement(axis);
     size_t stages = declared.getCoordinates(axis).size();
     // Ranks with batches of their own, or with stages, have addends.
-    bool hasAddends = isBatchAxis(normalize, axis) || stages > 1;
-    if (placement.kind == PlacementKind::Sharded ||
-        (stages == 1 && isBatchAxis(normalize, axis)))
+    bool isBatch = llvm::is_contained(batch, axis);
+    bool hasAddends = isBatch || stages > 1;
+    if (placement.kind == PlacementKind::Sharded || (stages == 1 && isBatch))
       placement = {axis, placement.kind, placement.dim, hasAddends};
     else if (hasAddends ||
              (stages == 0 && !llvm::is_contained(replicated, axis)))
@@ -184,8 +197,8 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                << ", which is no axis of mesh @" << mesh.getSymName();
       llvm::append_range(replicated, *axes);
     }
-  Scale normalize = mesh.expandFlattened(
-      op->getParentOfType<StepOp>().getNormalize().getFactors());
+  SmallVector<StringAttr> batch =
+      findBatchAxes(op->getParentOfType<StepOp>(), mesh);
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
     AxisPlacement arrives = type.getPlacement(axis.getName());
     AxisPlacement lives = declared.getPlacement(axis.getName());
@@ -207,14 +220,14 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
                                  : ", or said to be 'replicated' there")
                          << ", got " << type << ", expected " << expected();
     // backward_c7
-    bool isBatch = isBatchAxis(normalize, axis.getName());
+    bool isBatch = llvm::is_contained(batch, axis.getName());
     // backward_c9
     size_t stages = declared.getCoordinates(axis.getName()).size();
     bool isExpert = stages == 1 && arrives.reduced;
     if (isBatch && stages > 0 && !isExpert)
       return emitError() << " must be on all ranks of " << axis.getName()
-                         << ", by which normalize divides, or on one of them "
-                            "and reduced there, got "
+                         << ", whose ranks have batches of their own, or on "
+                            "one of them and reduced there, got "
                          << type << ", expected " << expected();
     if (stages > 1 && arrives.kind != PlacementKind::Partial)
       return emitError() << " must be partial over " << axis.getName()

@@ -138,7 +138,10 @@ private:
   SlotWriters writers;
   /// Results of kernels by kernel and arguments; failure: the body is not
   /// known.
-  using KernelKey = std::pair<mlir::Operation *, std::vector<Number::Key>>;
+  /// What it is launched on, with the ways of that.
+  using KernelKey =
+      std::pair<mlir::Operation *,
+                std::vector<std::tuple<Number::Key, uint64_t, bool>>>;
   std::map<KernelKey, mlir::FailureOr<llvm::SmallVector<Number>>> evaluated;
 };
 

@@ -19,9 +19,9 @@ IdleState::IdleState(Proof &proof, zrt::ProgramOp program,
                      const SymbolTable &symbols, const Buckets &buckets,
                      const MeshAxes &axes)
     : proof(proof), algebra(proof.algebra), program(program), symbols(symbols),
-      buckets(buckets) {
+      buckets(buckets), axes(axes) {
   readStates();
-  fillBuffers(axes);
+  fillBuffers();
   fillSlots();
 }
 
@@ -105,7 +105,7 @@ bool IdleState::isParameters(zrt::BucketTableOp op) {
          buffer.getValueType().getElementType() == type;
 }
 
-void IdleState::fillBuffers(const MeshAxes &axes) {
+void IdleState::fillBuffers() {
   for (auto op : program.getOps<zrt::BufferOp>()) {
     std::string symbol = ("@" + op.getSymName()).str();
     Contents &contents = idle.buffers[op.getSymNameAttr()];

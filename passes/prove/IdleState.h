@@ -61,6 +61,8 @@ private:
   bool hasElements(mlir::StringAttr bucket) {
     return buckets.lookup(bucket).hasElements;
   }
+  /// Whether several ranks hold each element of |buffer|.
+  bool hasReplicas(zrt::BufferOp buffer);
   bool isParameters(zrt::BucketTableOp op);
   /// Checks that lasting memory holds its old numbers |where| a step is not
   /// applied.
@@ -78,7 +80,7 @@ private:
                   Precision traveled = {});
   void readStates();
   void readCopy(zrt::BucketTableOp op, mlir::FlatSymbolRefAttr copy);
-  void fillBuffers(const MeshAxes &axes);
+  void fillBuffers();
   void fillSlots();
 
   Proof &proof;
@@ -87,6 +89,7 @@ private:
   const mlir::SymbolTable &symbols;
   const Buckets &buckets;
   Memory idle;
+  const MeshAxes &axes;
   /// Buffers that live across steps.
   llvm::MapVector<mlir::StringAttr, Entry> lasting;
 };

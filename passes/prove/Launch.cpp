@@ -39,7 +39,7 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
     argument.rounding = nullptr;
   KernelKey key{kernel.op, {}};
   for (const Number &argument : arguments)
-    key.second.push_back(argument.getKey());
+    key.second.push_back({argument.getKey(), argument.way, argument.hasWays});
   auto [it, isNew] = evaluated.try_emplace(std::move(key));
   // A body that cannot be read was reported when it was read first.
   if (!isNew)
@@ -64,6 +64,13 @@ static bool dependsOnState(Expr a) {
   visitBases(a,
              [&](BaseRef base) { depends |= base->kind == BaseKind::state; });
   return depends;
+}
+
+/// Whether |kernel| converts numbers and does nothing else.
+static bool onlyConverts(zrt::KernelOp kernel) {
+  return llvm::all_of(kernel.getBody().front(), [](Operation &op) {
+    return isa<arith::TruncFOp, arith::ExtFOp, zrt::YieldOp>(op);
+  });
 }
 
 FailureOr<Calls::LaunchedElements>
@@ -99,8 +106,9 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       made.expr =
           joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
       made.narrow(type);
-      // Gradients of other paths have other ways.
-      if (!inApply || !dependsOnState(made.expr))
+      // Before apply, and where ranks have summed gradients into another type,
+      // other paths have other ways to one gradient.
+      if (!inApply || (onlyConverts(kernel.op) && !dependsOnState(made.expr)))
         made.way = 0;
       if (!kernel.conditions.empty()) {
         Expr runs = kernel.conditions[row];

@@ -36,6 +36,13 @@ static bool haveOneWay(const Number &a, const Number &b) {
   return a.way == b.way;
 }
 
+bool IdleState::hasReplicas(zrt::BufferOp buffer) {
+  ValueType type = buffer.getValueType();
+  AxisSet alone = axes.getSet(type.getAxes(PlacementKind::Sharded)) |
+                  axes.getSet(type.getStageAxes());
+  return (axes.getAll() & ~alone) != 0;
+}
+
 void IdleState::checkWays(Operation *transition, const Memory &memory,
                           const Memory *known) {
   auto find = [](const Memory &in, StringAttr name) -> const Contents & {
@@ -57,10 +64,22 @@ void IdleState::checkWays(Operation *transition, const Memory &memory,
         !areAlike(contents.own, contents.other, haveOneWay))
       refuse(contents, buffer + " is computed by other operations on the owner "
                                 "of an element than on the other ranks");
-    if (known && contents.hasOther &&
+    if (known && hasReplicas(contents.op) &&
         !areAlike(contents.own, find(*known, name).own, haveOneWay))
       refuse(contents, buffer + " is computed by other operations on this path "
                                 "to apply than on another one");
+  }
+  // Counters and the like, which all ranks keep.
+  for (auto state : program.getOps<zrt::ScalarStateOp>()) {
+    std::pair<StringAttr, int64_t> slot{state.getSlotsAttr().getAttr(),
+                                        state.getIndex()};
+    if (known && axes.getAll() != 0 &&
+        !haveOneWay(memory.slots.lookup(slot), known->slots.lookup(slot)))
+      proof.report.addLast(transition,
+                           ("'" + state.getRole() +
+                            "' is computed by other operations on this path to "
+                            "apply than on another one, so bits may differ")
+                               .str());
   }
   for (auto op : program.getOps<zrt::BucketTableOp>()) {
     if (!hasElements(op.getBucketAttr().getAttr()))

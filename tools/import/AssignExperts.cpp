@@ -27,6 +27,7 @@ enum class Form {
   each,    // of one expert, which its name numbers among all experts
   local,   // of one expert, which its name numbers among those of a rank
   stacked, // of all experts, one after the other in the first dimension
+  unknown, // of experts, by its name, and its shape does not tell how
 };
 
 /// The number in a name, and the name around it.
@@ -54,6 +55,8 @@ private:
     message = text.str();
     return failure();
   }
+  /// Finds out by names and shapes what parameters are.
+  void findForms();
   /// Takes "PATTERN=FORM".
   LogicalResult choose(StringRef text);
   /// Checks the experts of one kind of parameter, and keeps the first ones.
@@ -68,8 +71,34 @@ private:
 };
 } // namespace
 
+/// The number that the modules of |name| have behind one that ends with
+/// |before|.
+static std::optional<Numbered> findNumberBehind(StringRef name,
+                                                StringRef before) {
+  for (size_t at = name.find(before); at != StringRef::npos;
+       at = name.find(before, at + 1)) {
+    size_t begin = at + before.size();
+    size_t end = std::min(name.find('.', begin), name.size());
+    Numbered found;
+    bool isModule = at == 0 || name[at - 1] == '.';
+    if (isModule && !name.slice(begin, end).getAsInteger(10, found.number)) {
+      found.before = name.take_front(begin).str();
+      found.after = name.drop_front(end).str();
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Names of modules whose parts are numbered experts, and what the number
+/// counts: of DeepSpeed's MoE, of Megatron, and of models of transformers.
+static constexpr std::pair<llvm::StringLiteral, Form> kModules[] = {
+    {"deepspeed_experts.", Form::local},
+    {"local_experts.", Form::local},
+    {"experts.", Form::each}};
+
 /// The last number among the modules of |name|.
-static std::optional<Numbered> findNumber(StringRef name) {
+static std::optional<Numbered> findLastNumber(StringRef name) {
   size_t end = name.size();
   while (end > 0) {
     size_t begin = name.rfind('.', end - 1);
@@ -87,20 +116,41 @@ static std::optional<Numbered> findNumber(StringRef name) {
   return std::nullopt;
 }
 
-/// Of a model of transformers, DeepSpeed's MoE or Megatron's.
-static Form findForm(const ListedParameter &parameter) {
-  if (std::optional<Numbered> found = findNumber(parameter.name)) {
-    StringRef modules = found->before;
-    if (modules.ends_with(".deepspeed_experts.") ||
-        modules.ends_with(".local_experts."))
-      return Form::local;
-    if (modules.ends_with(".experts."))
-      return Form::each;
-  }
+/// The number of the expert in |name|: behind a module of experts, or the last
+/// one.
+static std::optional<Numbered> findNumber(StringRef name) {
+  for (auto [module, form] : kModules)
+    if (std::optional<Numbered> found = findNumberBehind(name, module))
+      return found;
+  return findLastNumber(name);
+}
+
+/// The module that has |parameter| itself, if it is one of experts, such as
+/// "mlp.experts" of "mlp.experts.gate_up_proj".
+static StringRef getStackOf(const ListedParameter &parameter) {
   StringRef module = StringRef(parameter.name).rsplit('.').first;
-  return module.ends_with(".experts") && parameter.shape.size() == 3
-             ? Form::stacked
-             : Form::none;
+  return module == "experts" || module.ends_with(".experts") ? module : "";
+}
+
+void ExpertAssigner::findForms() {
+  std::map<StringRef, int64_t> countOf; // experts, by module
+  for (const ListedParameter &parameter : list.parameters)
+    if (StringRef module = getStackOf(parameter);
+        !module.empty() && parameter.shape.size() == 3)
+      countOf[module] = parameter.shape[0];
+  for (auto [i, parameter] : llvm::enumerate(list.parameters)) {
+    for (auto [module, form] : llvm::reverse(kModules))
+      if (findNumberBehind(parameter.name, module))
+        forms[i] = form;
+    StringRef module = getStackOf(parameter);
+    if (module.empty())
+      continue;
+    // Biases, too, have a row for each expert.
+    auto count = countOf.find(module);
+    bool isStacked =
+        count != countOf.end() && parameter.shape[0] == count->second;
+    forms[i] = isStacked ? Form::stacked : Form::unknown;
+  }
 }
 
 LogicalResult ExpertAssigner::choose(StringRef text) {
@@ -131,6 +181,16 @@ LogicalResult ExpertAssigner::choose(StringRef text) {
                        : success();
 }
 
+/// Whether |a| and |b| are the same but for their names.
+static bool areAlike(const ListedParameter &a, const ListedParameter &b) {
+  auto getRest = [](const ListedParameter &p) {
+    return std::tie(p.shape, p.dtype, p.gradient, p.group, p.unit, p.isOptional,
+                    p.isSkippedIfAbsent, p.isFrozen, p.shardedDim, p.stages,
+                    p.uses, p.usesAny);
+  };
+  return getRest(a) == getRest(b);
+}
+
 LogicalResult ExpertAssigner::keepLocal(ArrayRef<size_t> experts) {
   const ListedParameter &first = list.parameters[experts[0]];
   Numbered name = *findNumber(first.name);
@@ -138,13 +198,12 @@ LogicalResult ExpertAssigner::keepLocal(ArrayRef<size_t> experts) {
   for (size_t i : experts) {
     const ListedParameter &other = list.parameters[i];
     byNumber[findNumber(other.name)->number] = i;
-    if (other.shape != first.shape || other.isFrozen != first.isFrozen ||
-        other.group != first.group || other.unit != first.unit)
+    if (!areAlike(first, other))
       return fail("parameters '" + first.name + "' and '" + other.name +
                   "' are of experts that different ranks have under one name, "
-                  "and differ in their shapes, groups or units, or one of them "
-                  "is frozen; add --experts='" +
-                  name.before + "*=none'");
+                  "and differ in more than their names: in shape, dtype, "
+                  "group, unit, uses, --shard or --pipeline-stage, or in "
+                  "whether they are frozen or optional");
   }
   int64_t count = experts.size();
   for (int64_t number = 0; number < count; ++number)
@@ -186,11 +245,17 @@ LogicalResult ExpertAssigner::divide(size_t i) {
 }
 
 LogicalResult ExpertAssigner::run(ArrayRef<std::string> choices) {
-  for (auto [i, parameter] : llvm::enumerate(list.parameters))
-    forms[i] = findForm(parameter);
+  findForms();
   for (StringRef choice : choices)
     if (failed(choose(choice)))
       return failure();
+  if (auto unknown = llvm::find(forms, Form::unknown); unknown != forms.end()) {
+    StringRef name = list.parameters[unknown - forms.begin()].name;
+    return fail("parameter '" + name +
+                "' is of experts by its name, and no parameter beside it has "
+                "three dimensions and as many experts; add --experts='" +
+                name + "=stacked', local or none");
+  }
   if (llvm::all_of(forms, [](Form form) { return form == Form::none; }))
     return fail("the mesh has " + kExpertAxis + "=" + Twine(numRanks) +
                 ", and no parameter is of an expert by its name, such as "

@@ -9,17 +9,43 @@
 #include "zero_rt/tcp.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <sys/resource.h>
 #include <thread>
 
 using namespace zero;
 
+/// Lets this process open the sockets of |ranks|, each of which has one to each
+/// other one.
+static bool allowSockets(int64_t ranks, std::string &message) {
+  // Files, and visitors before they are let in.
+  constexpr int64_t kOthers = 512;
+  auto needed = rlim_t(ranks * ranks + kOthers);
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= needed)
+    return true;
+  if (limit.rlim_max >= needed) {
+    limit.rlim_cur = needed;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+      return true;
+  }
+  message = llvm::formatv("{0} ranks in one process need {1} open files, and "
+                          "it may have {2}; raise the limit with ulimit -n, "
+                          "or give fewer ranks",
+                          ranks, needed, limit.rlim_max);
+  return false;
+}
+
 /// The ends of ranks that find each other at a port of this machine.
 static std::vector<zero_rt_group *> connectRanks(int64_t ranks,
                                                  std::string &message) {
+  if (!allowSockets(ranks, message))
+    return {};
   zero_rt_tcp_options options = {};
   options.struct_size = sizeof(options);
   options.ranks = int32_t(ranks);

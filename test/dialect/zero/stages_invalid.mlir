@@ -67,7 +67,7 @@ zero.mesh @m <["pp" = 2, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [dp : 1]
 zero.step @s on @m normalize(dp : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be on all ranks of "dp", by which normalize divides, or on one of them and reduced there, got '!zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>', expected '!zero.value<8xf32, partial = [micro], reduced = [dp], on = [dp : 1], scaled = [dp : 1]>'}}
+    // expected-error@+1 {{gradient of @w must be on all ranks of "dp", whose ranks have batches of their own, or on one of them and reduced there, got '!zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>', expected '!zero.value<8xf32, partial = [micro], reduced = [dp], on = [dp : 1], scaled = [dp : 1]>'}}
     %d = zero.backward(@w) prescaled() replicated [pp] : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [micro], on = [dp : 1], scaled = [dp : 1]>
   }
@@ -163,7 +163,7 @@ zero.mesh @m <["pp" = 3, "dp" = 2]>
 zero.parameter @w : 8xf32, on = [pp : 0, pp : 1]
 zero.step @s on @m normalize(pp : -1) () {
   %g = zero.micro_batches in f32 {
-    // expected-error@+1 {{gradient of @w must be on all ranks of "pp", by which normalize divides, or on one of them and reduced there, got}}
+    // expected-error@+1 {{gradient of @w must be on all ranks of "pp", whose ranks have batches of their own, or on one of them and reduced there, got}}
     %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
     zero.yield %d : !zero.value<8xf32, partial = [dp, pp, micro], on = [pp : 0, pp : 1], scaled = [pp : 1]>
   }

@@ -156,3 +156,17 @@ zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize(dp : -1000) () {
   zero.return []
 }
+
+// -----
+
+// backward_c9: tokens of all ranks, and an expert without the batches of the others.
+zero.mesh @m <["edp" = 2, "ep" = 2]>
+zero.parameter @w : 8xf32, on = [ep : 1]
+zero.step @s on @m normalize(tokens : -1) (%n: !zero.value<f64, partial = [edp, ep]> {zero.tokens}) {
+  %g = zero.micro_batches in f32 {
+    // expected-error@+1 {{gradient of @w must be on all ranks of "ep", whose ranks have batches of their own, or on one of them and reduced there, got}}
+    %d = zero.backward(@w) prescaled() : !zero.value<8xf32, partial = [edp, micro], on = [ep : 1], scaled = [tokens : 1]>
+    zero.yield %d : !zero.value<8xf32, partial = [edp, micro], on = [ep : 1], scaled = [tokens : 1]>
+  }
+  zero.return []
+}
