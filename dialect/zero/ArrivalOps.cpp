@@ -224,11 +224,16 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
     // backward_c9
     size_t stages = declared.getCoordinates(axis.getName()).size();
     bool isExpert = stages == 1 && arrives.reduced;
-    if (isBatch && stages > 0 && !isExpert)
-      return emitError() << " must be on all ranks of " << axis.getName()
-                         << ", whose ranks have batches of their own, or on "
-                            "one of them and reduced there, got "
-                         << type << ", expected " << expected();
+    if (isBatch && stages > 0 && !isExpert) {
+      InFlightDiagnostic diag = emitError();
+      diag << " must be on all ranks of " << axis.getName()
+           << ", whose ranks have batches of their own, or on one of them and "
+              "reduced there, got "
+           << type;
+      if (stages == 1)
+        diag << ", expected " << expected();
+      return diag;
+    }
     if (stages > 1 && arrives.kind != PlacementKind::Partial)
       return emitError() << " must be partial over " << axis.getName()
                          << ": each of its stages delivers an addend, got "

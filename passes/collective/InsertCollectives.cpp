@@ -392,14 +392,25 @@ struct InsertCollectivesPass
       for (auto unit : getOperation().getOps<UnitOp>()) {
         if (!unit.getPlace(symbols).getCoordinates(axis).empty())
           continue;
-        InFlightDiagnostic diag =
-            unit.emitOpError()
-            << "@" << unit.getSymName() << " is on all pipeline stages of "
-            << axis
-            << ", and stages use units at their own times; say in the type of "
-               "each member on which it is, such as on = ["
-            << axis.getValue() << " : 0, " << axis.getValue()
-            << " : 1], or take them out of the unit";
+        auto ofThese = [name = axis](StepOp step) {
+          return hasExperts(step, name);
+        };
+        bool isOfExperts =
+            llvm::any_of(getOperation().getOps<StepOp>(), ofThese);
+        InFlightDiagnostic diag = unit.emitOpError()
+                                  << "@" << unit.getSymName() << " is on all ";
+        if (isOfExperts)
+          diag
+              << "coordinates of " << axis
+              << ", and each of them has experts of its own; shard the experts "
+                 "over "
+              << axis << " instead, or lower at stage 2";
+        else
+          diag << "pipeline stages of " << axis
+               << ", and stages use units at their own times; say in the type "
+                  "of each member on which it is, such as on = ["
+               << axis.getValue() << " : 0, " << axis.getValue()
+               << " : 1], or take them out of the unit";
         diag.attachNote(parameter.getLoc())
             << "@" << parameter.getSymName() << " is on some of them";
         return diag;

@@ -232,7 +232,10 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
     if (!piece.pad.expr->isZero())
       terms.push_back(algebra.undefined("pads of @" + bucketName.str() +
                                         ", which are not zero"));
-  return makeSum(algebra, algebra.sum(terms), roundings);
+  Number sum = makeSum(algebra, algebra.sum(terms), roundings);
+  for (const Piece &piece : addends)
+    sum.way = llvm::hash_combine(sum.way, piece.element.way);
+  return sum;
 }
 
 bool Calls::isZeroElsewhere(zrt::LaunchOp op) {

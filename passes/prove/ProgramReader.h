@@ -22,7 +22,7 @@
 
 namespace zero::prove {
 
-/// A collective, as ranks compare it: its name and its attributes.
+/// A collective: its name and its attributes.
 struct Collective {
   llvm::StringRef name;
   mlir::DictionaryAttr attributes;
@@ -30,6 +30,16 @@ struct Collective {
 
   bool operator==(const Collective &other) const {
     return name == other.name && attributes == other.attributes;
+  }
+  /// Whether ranks that meet take it for |other|: they tell each other the
+  /// operation and what they send, and not where the result goes.
+  bool looksAs(const Collective &other) const {
+    auto isSent = [](mlir::NamedAttribute attribute) {
+      return attribute.getName() != "target" && attribute.getName() != "stream";
+    };
+    return name == other.name &&
+           llvm::equal(llvm::make_filter_range(attributes, isSent),
+                       llvm::make_filter_range(other.attributes, isSent));
   }
 };
 using Collectives = llvm::SmallVector<Collective>;

@@ -6,6 +6,8 @@
 
 #include "passes/prove/ProgramReader.h"
 
+#include "dialect/zrt/Stages.h"
+
 #include <set>
 
 using namespace mlir;
@@ -102,16 +104,27 @@ bool ProgramReader::isHinted(StringAttr state) {
   return hinted;
 }
 
-/// The collectives of |all| in which ranks on the stages of |place| take part.
-static Collectives takePart(const Collectives &all, const Collective &place) {
+/// The collectives of |all| in which ranks on |stage| take part.
+static Collectives takePart(const Collectives &all, const zrt::Stage &stage) {
   Collectives part;
   llvm::copy_if(all, std::back_inserter(part), [&](const Collective &one) {
-    return one.stages.empty() ||
-           llvm::any_of(place.stages, [&](const AxisCoordinate &c) {
-             return llvm::is_contained(one.stages, c);
-           });
+    return llvm::all_of(stage, [&](const AxisCoordinate &here) {
+      bool isEverywhere = true;
+      for (const AxisCoordinate &c : one.stages)
+        isEverywhere &= c.axis != here.axis;
+      return isEverywhere || llvm::is_contained(one.stages, here);
+    });
   });
   return part;
+}
+
+/// Whether |all| begins with |first|, and goes on with a collective that ranks
+/// tell from |begin|.
+static bool goesOnOtherwise(const Collectives &all, const Collectives &first,
+                            const Collective &begin) {
+  return all.size() > first.size() &&
+         ArrayRef(all).take_front(first.size()) == ArrayRef(first) &&
+         !all[first.size()].looksAs(begin);
 }
 
 /// Ranks may meet when a backward pass that was begun as the last is closed. It
@@ -121,17 +134,16 @@ static Collectives takePart(const Collectives &all, const Collective &place) {
 /// detect this. Ranks of other groups wait until a timeout.
 void ProgramReader::checkHints() {
   for (zrt::TransitionOp op : closesHinted) {
-    Collectives all = getCollectives(op);
-    // Stage by stage: each has its own first one.
-    bool isFoundOut = llvm::all_of(all, [&](const Collective &place) {
-      Collectives again = takePart(all, place);
-      Collectives applied;
-      if (firstApply)
-        applied = takePart(firstApply->collectives, place);
-      return applied.size() > again.size() &&
-             ArrayRef(applied).take_front(again.size()) == ArrayRef(again) &&
-             !(applied[again.size()] == again.front());
-    });
+    Collectives all = getCollectives(op), applied;
+    if (firstApply)
+      applied = firstApply->collectives;
+    // Each stage has its own first one.
+    bool isFoundOut = llvm::all_of(
+        zrt::enumerateStages(program), [&](const zrt::Stage &stage) {
+          Collectives again = takePart(all, stage);
+          return again.empty() || goesOnOtherwise(takePart(applied, stage),
+                                                  again, again.front());
+        });
     if (!isFoundOut)
       proof.report.error(op)
           << "what ranks meet at in state '" << op.getState()
@@ -204,12 +216,15 @@ void ProgramReader::findMeetings() {
     if (zrt::TransitionOp open =
             getTransition(op.getStateAttr(), zrt::Event::accumulate))
       first = getCollectives(open);
-    bool isDistinct =
-        all.size() > first.size() &&
-        ArrayRef(all).take_front(first.size()) == ArrayRef(first) &&
-        llvm::none_of(closing, [&](zrt::TransitionOp other) {
-          Collectives begin = getCollectives(other);
-          return !begin.empty() && begin.front() == all[first.size()];
+    bool isDistinct = llvm::all_of(
+        zrt::enumerateStages(program), [&](const zrt::Stage &stage) {
+          Collectives here = takePart(all, stage);
+          Collectives closed = takePart(first, stage);
+          return llvm::all_of(closing, [&](zrt::TransitionOp other) {
+            Collectives begin = takePart(getCollectives(other), stage);
+            return begin.empty() ||
+                   goesOnOtherwise(here, closed, begin.front());
+          });
         });
     if (!isDistinct)
       meetsSometimes.insert(op);
