@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <sys/resource.h>
 
 using namespace zero_rt;
 
@@ -25,6 +26,13 @@ static zero_rt_status checkOptions(const zero_rt_tcp_options &options) {
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->ranks is %d, expected 1 to %d", options.ranks,
                 mostRanks);
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files); // a connection to each other rank
+  if (files.rlim_cur < rlim_t(options.ranks))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->ranks is %d, and this process may open %llu files; "
+                "raise the limit with ulimit -n",
+                options.ranks, (unsigned long long)files.rlim_cur);
   if (options.rank < 0 || options.rank >= options.ranks)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->rank is %d, expected 0 to %d", options.rank,

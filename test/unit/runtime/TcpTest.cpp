@@ -25,6 +25,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -322,6 +323,31 @@ TEST(Tcp, RefusesBadOptions) {
         std::strcpy(o.host, "no.such.host.invalid");
       },
       "cannot find host 'no.such.host.invalid'");
+}
+
+namespace {
+/// The files that this process may open, for the life of the object.
+class FileLimit {
+public:
+  explicit FileLimit(rlim_t files) {
+    getrlimit(RLIMIT_NOFILE, &before);
+    rlimit lower = before;
+    lower.rlim_cur = files;
+    setrlimit(RLIMIT_NOFILE, &lower);
+  }
+  ~FileLimit() { setrlimit(RLIMIT_NOFILE, &before); }
+
+private:
+  rlimit before = {};
+};
+} // namespace
+
+TEST(Tcp, EachRankNeedsAFile) {
+  FileLimit limit(300);
+  zero_rt_tcp_options options = makeOptions(0, 301, 4000);
+  expectCreate({options}, {{ZERO_RT_INVALID_ARGUMENT,
+                            "options->ranks is 301, and this process may open "
+                            "300 files; raise the limit with ulimit -n"}});
 }
 
 TEST(Tcp, SaysWhoDidNotCome) {
