@@ -43,6 +43,10 @@ static bool hasInfinity(Range a) {
   return a.has(kInfinity) || a.has(-kInfinity);
 }
 
+static bool hasFinite(Range a) {
+  return a.least < a.most || std::isfinite(a.least);
+}
+
 static Range add(Range a, Range b) {
   Range sum = fromEnds(a, b, [](double x, double y) { return x + y; });
   sum.nan |= (a.has(kInfinity) && b.has(-kInfinity)) ||
@@ -52,6 +56,9 @@ static Range add(Range a, Range b) {
 
 static Range multiply(Range a, Range b) {
   Range product = fromEnds(a, b, [](double x, double y) { return x * y; });
+  // 0 times what is infinite at both ends is nan there, and 0 between them.
+  if ((a.has(0) && hasFinite(b)) || (hasFinite(a) && b.has(0)))
+    product = unite(product, Range::ofNumber(0));
   product.nan |= (a.has(0) && hasInfinity(b)) || (hasInfinity(a) && b.has(0));
   return product;
 }

@@ -128,6 +128,12 @@ SEEDS = [
      "--stage=3 --until=lowered"),
     (f"sgd --ranks 2 --parameters 3 --units 3 --frozen 1 --dtype f32 --gather-dtype bf16 {SIZES}",
      "--stage=3 --offload=parameters --until=lowered"),
+    (f"sgd --mesh edp=2,ep=2 --classes dense,expert_alone --parameters 4 {SIZES}",
+     "--stage=1 --until=lowered"),
+    (f"adam --mesh edp=2,ep=2 --classes dense,expert_alone --parameters 4 --normalize tokens "
+     f"{SIZES}", "--stage=2 --until=sharded"),
+    (f"sgd --mesh pp=2,edp=2,ep=2 --classes dense,expert_alone --parameters 8 {SIZES}",
+     "--stage=2 --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
@@ -160,6 +166,7 @@ SCHEDULED = [
     (f"sgd --mesh pp=2,dp=2 --parameters 4 --units 4 --frozen 1 {TINY}", "--stage=3"),
     (f"sgd --ranks 2 --parameters 2 --units 2 --dtype f32 --gather-dtype bf16 {TINY}",
      "--stage=3"),
+    (f"sgd --mesh edp=2,ep=2 --classes dense,expert_alone --parameters 4 {TINY}", "--stage=2"),
 ]  # fmt: skip
 
 
