@@ -166,7 +166,6 @@ SCHEDULED = [
     (f"sgd --mesh pp=2,dp=2 --parameters 4 --units 4 --frozen 1 {TINY}", "--stage=3"),
     (f"sgd --ranks 2 --parameters 2 --units 2 --dtype f32 --gather-dtype bf16 {TINY}",
      "--stage=3"),
-    (f"sgd --mesh edp=2,ep=2 --classes dense,expert_alone --parameters 4 {TINY}", "--stage=2"),
 ]  # fmt: skip
 
 
