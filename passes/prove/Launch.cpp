@@ -7,6 +7,8 @@
 #include "passes/prove/Calls.h"
 #include "passes/prove/Gradient.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
