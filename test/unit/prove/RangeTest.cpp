@@ -123,4 +123,23 @@ TEST_F(RangeTest, OperationsHaveAllTheirValues) {
         [](double x, double) { return std::sqrt(x); });
   check(algebra.operation("select", {of("cmpf olt"), a, b}),
         [](double x, double y) { return x < y ? x : y; });
+  check(algebra.operation("andi", {of("cmpf olt"), of("cmpf une")}),
+        [](double x, double y) { return double(x < y && x != y); });
+  check(algebra.operation("ori", {of("cmpf olt"), of("cmpf uno")}),
+        [](double x, double y) {
+          return double(x < y || std::isnan(x) || std::isnan(y));
+        });
+  auto hasNan = [](double x, double y) {
+    return std::isnan(x) || std::isnan(y);
+  };
+  check(of("minimumf"), [&](double x, double y) {
+    return hasNan(x, y) ? NAN : std::min(x, y);
+  });
+  check(of("maximumf"), [&](double x, double y) {
+    return hasNan(x, y) ? NAN : std::max(x, y);
+  });
+  check(algebra.operation("inverse", {a}),
+        [](double x, double) { return 1 / x; });
+  check(algebra.operation("divf", {a, a}),
+        [](double x, double) { return x / x; });
 }
