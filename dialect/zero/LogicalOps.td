@@ -234,9 +234,9 @@ def Zero_BackwardOp : Zero_Op<"backward",
     - `backward_c8`: the size of an axis divides the extents that it shards, and a bucket has
       one row for each rank of the axes that shard its rows;
     - `backward_c9`: the mesh has the pipeline stages of a source, and the gradient is on the
-      same stages; a gradient on several stages is partial over them; where ranks
-      along the axis have batches of their own, the gradient is on one coordinate and reduced there, as that of an
-      expert which the ranks of one coordinate have;
+      same stages; a gradient on several stages is partial over them; where ranks along the
+      axis have batches of their own, the gradient is on one coordinate and reduced there, as
+      that of an expert which the ranks of one coordinate have;
     - `backward_c10`: exponents of the scale are -4 to 4, and the sizes of axes that divide a
       gradient are at most 2^31 together. So are those that multiply it, with a number of
       backward passes counted as 2^26. Reason: a norm squares gradients.

@@ -47,7 +47,7 @@ public:
         forms(list.parameters.size()) {}
 
   LogicalResult run(ArrayRef<std::string> choices);
-  /// "2 experts on each rank" or what there is instead.
+  /// What became of the parameters, for a comment in the step.
   std::string describe() const;
 
 private:

@@ -118,12 +118,17 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   for (auto [r, rank] : llvm::enumerate(ranks))
     rank.random.seed(r);
   processes = options.processes;
-  if (processes)
+  if (processes) {
     groups = {processes->createGroup()};
-  else if (options.connect)
+    if (!groups[0]) {
+      groups.clear();
+      message = zero_rt_message();
+    }
+  } else if (options.connect) {
     groups = options.connect(numRanks);
-  else
+  } else {
     groups = createGroups(options.group, numRanks, message);
+  }
   if (groups.empty())
     return failure();
   zero_rt_options runtimeOptions = {};

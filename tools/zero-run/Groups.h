@@ -9,10 +9,7 @@
 
 #include "zero_rt/abi.h"
 
-#include "llvm/ADT/ArrayRef.h"
-
-#include <cstring>
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <vector>
