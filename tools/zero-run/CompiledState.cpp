@@ -6,6 +6,7 @@
 
 #include "tools/zero-run/CompiledEngine.h"
 
+#include "codegen/host/AbiNumbers.h"
 #include "tools/zero-run/Floats.h"
 #include "zero_rt/step.h"
 
