@@ -16,13 +16,14 @@ from zero_opt import ZeroOptError, _compile, _locate, compiler
 
 
 def describe(
-    recipe: str = "adamw,loss_divided", names: tuple[str, ...] = ("w",)
+    optimizer: str = "adamw", names: tuple[str, ...] = ("w",), **choices: object
 ) -> compiler.StepDescription:
     hyper = {name: f"group0.{name}" for name in ("lr", "wd", "beta1", "beta2", "eps")}
     return compiler.StepDescription(
         tuple(compiler.Parameter(name, (3, 4), "bf16", "group0") for name in names),
         {"group0": hyper},
-        recipe,
+        optimizer,
+        {"loss_divided": True, **choices},
         1,
         1,
     )
@@ -38,7 +39,7 @@ def test_the_second_time_nothing_is_compiled(folder: pathlib.Path) -> None:
     first, is_cached = compiler._run_compiler(describe(), folder)
     assert not is_cached and len(list(folder.iterdir())) == 1
     assert compiler._run_compiler(describe(), folder) == (first, True)
-    other = describe("adamw,loss_divided,max_norm=1")
+    other = describe(max_norm=1)
     assert not compiler._run_compiler(other, folder)[1]
 
 

@@ -18,6 +18,7 @@ pytest.importorskip("accelerate")
 from hugging_face import launched  # noqa: E402
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pytorch.md"
+EXAMPLES = PAGE.parents[1] / "examples"
 FIRST = "Quick start"
 
 
@@ -56,6 +57,7 @@ def run(heading: str, folder: str) -> float:
 def test_section(workers: Workers, tmp_path: pathlib.Path, heading: str) -> None:
     for place in ("one", "two"):
         (tmp_path / place).mkdir()
+        (tmp_path / place / "examples").symlink_to(EXAMPLES)
     found = [run(heading, str(tmp_path / "one"))]
     found += workers.run(run, heading, str(tmp_path / "two"))
     if heading in (FIRST, "Accumulation"):
@@ -65,5 +67,5 @@ def test_section(workers: Workers, tmp_path: pathlib.Path, heading: str) -> None
 
 
 def test_the_page_has_these_sections() -> None:
-    assert len(read_sections()) == 10
-    assert sum(len(blocks) for blocks in read_sections().values()) == 16
+    assert len(read_sections()) == 11
+    assert sum(len(blocks) for blocks in read_sections().values()) == 17

@@ -42,19 +42,33 @@ class Parameter:
 @dataclasses.dataclass(frozen=True)
 class StepDescription:
     """A step as the compiler takes it. Hyperparameters of a group are inputs of apply:
-    `groups` has the name of the input for each."""
+    `groups` has the name of the input for each. `choices` are the items of the recipe
+    behind the optimizer, which `ir` is, or which `optimizer` names."""
 
     parameters: tuple[Parameter, ...]
     groups: dict[str, dict[str, str]]
-    recipe: str
+    optimizer: str
+    choices: dict[str, object]
     ranks: int
     stage: int
+    ir: str | None = None
     offload: str = "none"
     keep_after_forward: str = "none"
     unit_order: str = "calls"
     prefetch_units: int = 1  # of a declared order
     reduce: str = "backward"
     target: str | None = None  # besides the CPU
+
+    @property
+    def recipe(self) -> str:
+        return json.dumps({"optimizer": self.ir or self.optimizer, **self.choices})
+
+    def describe(self) -> str:
+        choices = [
+            name if value in (True, name) else f"{name}={value}"
+            for name, value in self.choices.items()
+        ]
+        return f"'{','.join([self.optimizer, *choices])}' of stage {self.stage}"
 
     def to_json(self) -> str:
         parameters = [parameter.to_json() for parameter in self.parameters]

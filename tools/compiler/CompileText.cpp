@@ -56,7 +56,8 @@ getStep(const CompileRequest &request, const CompileSettings &settings,
   code = ExitCode::usage;
   FailureOr<MeshAxes> mesh = settings.getMesh(message);
   Recipe recipe;
-  if (failed(mesh) || failed(readRecipe(*request.recipe, recipe, message)))
+  if (failed(mesh) || failed(readRecipe(*request.recipe, /*open=*/nullptr,
+                                        recipe, code, message)))
     return nullptr;
   return writeListedStep(recipe, *request.parameters, "<parameters>", *mesh,
                          settings.getRecipeName(), code, message);

@@ -110,7 +110,7 @@ static void readAdam(ConfigReader &reader, const KnownOptimizer &known) {
   bool isAdam =
       known.name == "adam" && !reader.getBool(isDecoupled).value_or(true);
   bool isTorch = reader.getBool(getOptimizerPath("torch_adam")).value_or(false);
-  reader.config.recipe.optimizer = isAdam ? "adam" : "adamw";
+  reader.config.recipe.optimizer = *findOptimizer(isAdam ? "adam" : "adamw");
   if (isAdam)
     reader.decide(isDecoupled, "decay is part of the gradient");
   else if (known.name == "adam")
@@ -147,7 +147,7 @@ void zero::readOptimizer(ConfigReader &reader) {
   readHyperParameter(reader, "lr", "lr", known->lr);
   if (known->keys.data() == kAdamKeys)
     return readAdam(reader, *known);
-  reader.config.recipe.optimizer = known->text.str();
+  reader.config.recipe.optimizer = *findOptimizer(known->text);
   reader.decide(kOptimizerType, known->text);
   readHyperParameter(reader, "weight_decay", "wd", 0);
   if (known->name == "lion")

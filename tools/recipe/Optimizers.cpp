@@ -8,8 +8,10 @@
 
 #include "dialect/zero/ZeroDialect.h"
 #include "tools/driver/Driver.h"
+#include "tools/driver/Nesting.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -22,13 +24,6 @@ static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral>
 #include "Optimizers.inc"
 };
 
-StringRef zero::getOptimizerText(StringRef name) {
-  auto *found = llvm::find_if(
-      kOptimizers, [&](const auto &entry) { return entry.first == name; });
-  return found == std::end(kOptimizers) ? StringRef()
-                                        : StringRef(found->second);
-}
-
 std::string zero::listOptimizers() {
   std::string names;
   for (auto [i, entry] : llvm::enumerate(kOptimizers)) {
@@ -38,18 +33,79 @@ std::string zero::listOptimizers() {
   return names;
 }
 
-std::vector<OptimizerHyper> zero::getOptimizerHyper(StringRef name) {
+static std::vector<OptimizerHyper> listHyper(OptimizerOp op) {
+  std::vector<OptimizerHyper> all;
+  for (auto hyper : op.getHyperNames().getAsRange<StringAttr>()) {
+    all.push_back({hyper.str(), {}});
+    if (auto number = op.getHyperDefaults().getAs<FloatAttr>(hyper))
+      all.back().number = number.getValueAsDouble();
+  }
+  return all;
+}
+
+/// "FILE:LINE:COLUMN: MESSAGE".
+static std::string describe(Diagnostic &diagnostic) {
+  Place place(diagnostic.getLocation());
+  std::string text = place.file;
+  if (place.line)
+    text +=
+        ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+  return (text.empty() ? "" : text + ": ") + diagnostic.str();
+}
+
+std::optional<RecipeOptimizer> zero::findOptimizer(StringRef name) {
+  auto *found = llvm::find_if(
+      kOptimizers, [&](const auto &entry) { return entry.first == name; });
+  if (found == std::end(kOptimizers))
+    return std::nullopt;
+  RecipeOptimizer optimizer;
+  std::string message;
+  // It is right: it is one of ours. The text as written has comments.
+  (void)readOptimizer(found->second, found->first, optimizer, message);
+  optimizer.symbol = name.str();
+  optimizer.text = found->second.str();
+  return optimizer;
+}
+
+LogicalResult zero::readOptimizer(StringRef text, StringRef file,
+                                  RecipeOptimizer &optimizer,
+                                  std::string &message) {
+  message = (file + " is nested more than " + Twine(kDeepestText) +
+             " levels deep; give a zero.optimizer")
+                .str();
+  if (isNestedDeeply(text))
+    return failure();
   DialectRegistry registry;
   registerDriverDialects(registry);
-  MLIRContext context(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  message.clear();
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (message.empty() &&
+        diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      message = describe(diagnostic);
+  });
   OwningOpRef<ModuleOp> module =
-      parseSourceString<ModuleOp>(getOptimizerText(name), &context);
-  std::vector<OptimizerHyper> all;
-  for (auto op : module->getOps<OptimizerOp>())
-    for (auto hyper : op.getHyperNames().getAsRange<StringAttr>()) {
-      all.push_back({hyper.str(), {}});
-      if (auto number = op.getHyperDefaults().getAs<FloatAttr>(hyper))
-        all.back().number = number.getValueAsDouble();
-    }
-  return all;
+      parseSourceString<ModuleOp>(text, &context, file);
+  if (!module)
+    return failure();
+  auto optimizers = llvm::to_vector(module->getOps<OptimizerOp>());
+  if (optimizers.size() != 1 ||
+      !llvm::hasSingleElement(module->getBody()->getOperations())) {
+    message =
+        (file + " has " + Twine(optimizers.size()) + " optimizers and " +
+         Twine(module->getBody()->getOperations().size() - optimizers.size()) +
+         " other ops, expected one zero.optimizer alone; leave out the "
+         "others")
+            .str();
+    return failure();
+  }
+  OptimizerOp op = optimizers.front();
+  optimizer.name = op.getSymName().str();
+  optimizer.hyper = listHyper(op);
+  // A name that needs no quotes, and that stands in the text before all else.
+  optimizer.symbol = "optimizer";
+  op.setSymName(optimizer.symbol);
+  llvm::raw_string_ostream os(optimizer.text);
+  op->print(os, OpPrintingFlags().useLocalScope());
+  return success();
 }

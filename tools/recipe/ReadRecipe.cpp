@@ -21,7 +21,8 @@ using namespace zero;
 namespace json = llvm::json;
 
 StringRef zero::describeRecipes() {
-  return "OPTIMIZER,ITEM,...: adam, adamw, adamw_torch, lion or sgd, and\n"
+  return "OPTIMIZER,ITEM,...: adam, adamw, adamw_torch, lion or sgd, or\n"
+         "FILE.mlir with a zero.optimizer of your own; and\n"
          "max_norm=X or max_norm=@NAME: clip gradients to this norm, a\n"
          "number or the input NAME of apply;\n"
          "mean (default), sum, tokens: what a gradient is divided by;\n"
@@ -167,17 +168,41 @@ static LogicalResult split(StringRef text, std::vector<std::string> &items,
   return success();
 }
 
-LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,
-                               std::string &message) {
-  std::vector<std::string> items;
-  if (failed(split(text, items, message)))
-    return failure();
-  recipe.optimizer = items[0];
-  if (getOptimizerText(items[0]).empty()) {
-    message = "--recipe begins with an optimizer, " + listOptimizers() +
-              ", got '" + cut(items[0]) + "'";
-    return failure();
+/// The optimizer that |text| is, names, or names the file of.
+static LogicalResult chooseOptimizer(StringRef text, OpenFile open,
+                                     RecipeOptimizer &optimizer, ExitCode &code,
+                                     std::string &message) {
+  if (text.contains("zero.optimizer")) {
+    code = ExitCode::failed;
+    return readOptimizer(text, "<optimizer>", optimizer, message);
   }
+  if (open && text.ends_with(".mlir")) {
+    code = ExitCode::environment;
+    std::unique_ptr<llvm::MemoryBuffer> file = open(text, message);
+    if (!file)
+      return failure();
+    code = ExitCode::failed;
+    return readOptimizer(file->getBuffer(), text, optimizer, message);
+  }
+  std::optional<RecipeOptimizer> found = findOptimizer(text);
+  if (found) {
+    optimizer = std::move(*found);
+    return success();
+  }
+  message = "--recipe begins with an optimizer, " + listOptimizers() +
+            (open ? ", or a file such as own.mlir" : "") + ", got '" +
+            cut(text) + "'";
+  return failure();
+}
+
+LogicalResult zero::readRecipe(StringRef text, OpenFile open, Recipe &recipe,
+                               ExitCode &code, std::string &message) {
+  code = ExitCode::usage;
+  std::vector<std::string> items;
+  if (failed(split(text, items, message)) ||
+      failed(chooseOptimizer(items[0], open, recipe.optimizer, code, message)))
+    return failure();
+  code = ExitCode::usage;
   for (StringRef entry : ArrayRef(items).drop_front()) {
     auto [item, value] = entry.split('=');
     if (entry == "mean")
@@ -203,14 +228,14 @@ LogicalResult zero::readRecipe(StringRef text, Recipe &recipe,
               "leave one of the items out";
     return failure();
   }
-  std::vector<OptimizerHyper> known = getOptimizerHyper(recipe.optimizer);
+  const std::vector<OptimizerHyper> &known = recipe.optimizer.hyper;
   for (const auto &entry : recipe.hyper) {
     const std::string &name = entry.first;
     if (llvm::any_of(known, [&](const auto &one) { return one.name == name; }))
       continue;
     message =
         "--recipe: '" + cut(name) + "' is no item and no hyperparameter of " +
-        recipe.optimizer + ", which has " +
+        recipe.optimizer.name + ", which has " +
         llvm::join(
             llvm::map_range(known, [](const auto &one) { return one.name; }),
             ", ");

@@ -21,6 +21,7 @@
 #include "tools/driver/Driver.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/LogicalResult.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -78,8 +79,22 @@ struct ParameterList {
 
 enum class Normalization { mean, sum, tokens };
 
+/// A hyperparameter of an optimizer, and its default if it has one.
+struct OptimizerHyper {
+  std::string name;
+  std::optional<double> number;
+};
+
+/// An optimizer that a recipe names, or that its user has written.
+struct RecipeOptimizer {
+  std::string name;   // for messages, and of the symbol if it is free
+  std::string symbol; // what the text defines
+  std::string text;   // a zero.optimizer
+  std::vector<OptimizerHyper> hyper; // in the order of the optimizer
+};
+
 struct Recipe {
-  std::string optimizer;
+  RecipeOptimizer optimizer;
   std::optional<HyperValue> maxNorm; // clips gradients to this norm
   Normalization normalization = Normalization::mean;
   /// A mean over backward passes of sums over ranks.
@@ -123,13 +138,20 @@ llvm::LogicalResult readParameterList(llvm::StringRef text,
                                       llvm::StringRef file, ParameterList &list,
                                       std::string &message);
 
+/// Opens a file that a recipe names. Null, with a message, if it cannot.
+using OpenFile = llvm::function_ref<std::unique_ptr<llvm::MemoryBuffer>(
+    llvm::StringRef path, std::string &message)>;
+
 /// Reads a recipe: "adamw,max_norm=1,mean,wd=0.1,lr=@lr". The same as JSON:
 ///
 ///   {"optimizer": "adamw", "max_norm": 1, "normalization": "mean",
 ///    "loss_divided": false, "one_backward": false, "wd": 0.1, "lr": "lr"}
 ///
-/// As in the list of parameters, a string is the name of an input.
-llvm::LogicalResult readRecipe(llvm::StringRef text, Recipe &recipe,
+/// As in the list of parameters, a string is the name of an input. In place of
+/// the name of an optimizer there may be a file of IR, which |open| reads, or
+/// in JSON the IR itself. |open| may be null: then no file is read.
+llvm::LogicalResult readRecipe(llvm::StringRef text, OpenFile open,
+                               Recipe &recipe, ExitCode &code,
                                std::string &message);
 /// What readRecipe accepts, for --help.
 llvm::StringRef describeRecipes();
@@ -166,19 +188,15 @@ writeListedStep(const Recipe &recipe, llvm::StringRef parameters,
                 llvm::StringRef file, const MeshAxes &mesh,
                 llvm::StringRef name, ExitCode &code, std::string &message);
 
-/// The names and the numbers of a hyperparameter's optimizer, as the optimizer
-/// lists them.
-struct OptimizerHyper {
-  std::string name;
-  std::optional<double> number;
-};
-
-/// The text of the optimizer called |name|, which the tools contain; empty if
-/// there is none.
-llvm::StringRef getOptimizerText(llvm::StringRef name);
+/// The optimizer called |name|, which the tools contain.
+std::optional<RecipeOptimizer> findOptimizer(llvm::StringRef name);
 /// Their names, for messages: "adam, adamw, adamw_torch, lion or sgd".
 std::string listOptimizers();
-std::vector<OptimizerHyper> getOptimizerHyper(llvm::StringRef name);
+/// Reads the optimizer of |text|, which is a zero.optimizer and nothing else.
+/// |file| is for messages.
+llvm::LogicalResult readOptimizer(llvm::StringRef text, llvm::StringRef file,
+                                  RecipeOptimizer &optimizer,
+                                  std::string &message);
 
 /// The text of a loss scale: "torch" or "deepspeed" for the rule of that
 /// library, or a positive number. Empty if |choice| is nothing of these.

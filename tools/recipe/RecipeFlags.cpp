@@ -50,7 +50,10 @@ RecipeFlags::write(StringRef tool, const MeshAxes &mesh, StringRef name,
       return nullptr;
     }
   Recipe choices;
-  if (failed(readRecipe(recipe, choices, message)))
+  auto open = [&](StringRef path, std::string &why) {
+    return openInput(tool, path, why);
+  };
+  if (failed(readRecipe(recipe, open, choices, code, message)))
     return nullptr;
   code = ExitCode::environment;
   std::unique_ptr<llvm::MemoryBuffer> file =

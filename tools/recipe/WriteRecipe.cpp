@@ -178,7 +178,7 @@ LogicalResult StepWriter::findHyper(StringRef name, Group &group) {
   HyperValues own;
   if (auto it = list.groups.find(name.str()); it != list.groups.end())
     own = it->second;
-  for (const OptimizerHyper &hyper : getOptimizerHyper(recipe.optimizer)) {
+  for (const OptimizerHyper &hyper : recipe.optimizer.hyper) {
     HyperValue value;
     auto inGroup = own.find(hyper.name);
     auto inRecipe = recipe.hyper.find(hyper.name);
@@ -201,7 +201,8 @@ LogicalResult StepWriter::findHyper(StringRef name, Group &group) {
   if (own.empty())
     return success();
   return fail("group '" + name + "' has a value of '" + own.begin()->first +
-              "', and " + recipe.optimizer + " has no such hyperparameter");
+              "', and " + recipe.optimizer.name +
+              " has no such hyperparameter");
 }
 
 LogicalResult StepWriter::findGroups() {
@@ -260,8 +261,7 @@ void StepWriter::writeDeclarations() {
     os << (group.isSkippedIfAbsent ? "] absent skip\n" : "]\n");
   }
   os << writeUnits(list, recipe.gatherDtype, *this) << "\n"
-     << rename(getOptimizerText(recipe.optimizer), recipe.optimizer,
-               optimizerSymbol)
+     << rename(recipe.optimizer.text, recipe.optimizer.symbol, optimizerSymbol)
      << "\n";
   if (!recipe.lossScale.empty())
     os << rename(recipe.lossScale, "loss_scale", lossScaleSymbol) << "\n";
@@ -385,7 +385,7 @@ LogicalResult StepWriter::run(StringRef name) {
     return fail("parameter '" + name +
                 "' has the name of the step; add --name=NAME with another one");
   meshSymbol = unique("cluster", ".mesh");
-  optimizerSymbol = unique(recipe.optimizer, ".optimizer");
+  optimizerSymbol = unique(recipe.optimizer.name, ".optimizer");
   if (!recipe.lossScale.empty())
     lossScaleSymbol = unique("loss_scale", ".scale");
   for (const auto &entry : recipe.schedules)

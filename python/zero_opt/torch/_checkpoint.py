@@ -127,9 +127,10 @@ def count_steps(products: dict[str, float], group: dict[str, Any], recipe: Recip
     rounded to 0."""
     count = 0
     for name, product in products.items():
-        beta = recipe.hyper[name.removesuffix("_t")](group)
-        if product == 1:
+        read_beta = recipe.get_beta(name)
+        if product == 1 or read_beta is None:
             continue
+        beta = read_beta(group)
         if not 0 < beta < 1:
             count = max(count, 1)
             continue
@@ -165,10 +166,11 @@ def consolidate(
             continue
         names = [name for name in recipe.state.values() if name in parts[0]]
         whole = {name: _assemble([p[name] for p in parts], entry) for name in names}
-        products = {
-            name: value.item() for name, value in parts[0].items() if name.endswith("_t")
-        }
-        if products:
+        counters = {name: parts[0][name] for name in state.list_counters(entry)}
+        if recipe.ir:
+            whole |= counters
+        elif counters:
+            products = {name: value.item() for name, value in counters.items()}
             count = count_steps(products, owners[id(entry.parameter)], recipe)
             whole = {"step": torch.tensor(float(count))} | whole
         result[numbers[id(entry.parameter)]] = whole

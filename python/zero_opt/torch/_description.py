@@ -32,13 +32,20 @@ Listed: TypeAlias = tuple[int | None, str, torch.Tensor]
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """An optimizer of the compiler: how a parameter group says each of its
-    hyperparameters, in the compiler's order; what torch calls its state; and the optimizer
-    of torch with the same state, if there is one."""
+    hyperparameters, in the compiler's order; what torch calls its state; the optimizer
+    of torch with the same state, if there is one; and the optimizer itself, where its
+    user has written it."""
 
     name: str
     hyper: Mapping[str, Callable[[dict[str, Any]], float]]
     state: Mapping[str, str]
     torch_kind: Callable[[list[torch.Tensor]], torch.optim.Optimizer] | None
+    ir: str | None = None
+
+    def get_beta(self, counter: str) -> Callable[[dict[str, Any]], float] | None:
+        """The hyperparameter whose product over steps |counter| is: "beta1" of "beta1_t".
+        None in an optimizer that its user has written."""
+        return None if self.ir else self.hyper[counter.removesuffix("_t")]
 
 
 LossScale: TypeAlias = "str | float | None"
@@ -281,17 +288,16 @@ def describe_step(
 ) -> compiler.StepDescription:
     # torch sums the gradients of backward passes, and so does this step: whether the loss
     # is divided by their number is for the caller to say.
-    text = f"{recipe.name},loss_divided"
+    choices: dict[str, Any] = {"loss_divided": True}
     if has_max_norm:
-        text += ",max_norm=@max_norm"
+        choices["max_norm"] = "max_norm"
     if one_backward:
-        text += ",one_backward"
+        choices["one_backward"] = True
     if loss_scale is not None:
-        rule = "torch" if loss_scale == "dynamic" else repr(float(loss_scale))
-        text += f",loss_scale={rule}"
+        choices["loss_scale"] = "torch" if loss_scale == "dynamic" else float(loss_scale)
     unit_names = {key: unit.name for unit in units for key in unit.parameters}
     if gather_dtype is not None and unit_names:
-        text += f",gather_dtype={DTYPES[gather_dtype]}"
+        choices["gather_dtype"] = DTYPES[gather_dtype]
     return compiler.StepDescription(
         parameters=tuple(
             compiler.Parameter(
@@ -308,7 +314,9 @@ def describe_step(
             for number, _, _ in listed
             if number is not None
         },
-        recipe=text,
+        optimizer=recipe.name,
+        ir=recipe.ir,
+        choices=choices,
         ranks=ranks,
         stage=stage,
         offload=offload if isinstance(offload, str) else ("none", "optimizer")[offload],

@@ -46,6 +46,7 @@ from zero_opt.torch._units import (
     find_units,
 )
 from zero_opt.torch._weights import Values
+from zero_opt.torch._written import complete
 
 
 def _release(
@@ -176,6 +177,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             self._device.choose_threads(bool(offload)),
             timeout,
         )
+        self.recipe = complete(self.recipe, self._step, ranks)
         expected = [*self.recipe.hyper] * len(self._trained_groups)
         if self._step.inputs != expected + ["max_norm"] * (max_norm is not None):
             raise ZeroOptError(

@@ -147,11 +147,10 @@ def _find_difference(
     numbers = len(mine.parameters), len(first.parameters)
     if numbers[0] != numbers[1]:
         return f" has {numbers[0]} parameters, and rank 0 has {numbers[1]}"
+    if mine.ir != first.ir:
+        return " has another optimizer as IR than rank 0"
     if mine != first:
-        return (
-            f" has the step '{mine.recipe}' of stage {mine.stage}, and rank 0 has "
-            f"'{first.recipe}' of stage {first.stage}"
-        )
+        return f" has the step {mine.describe()}, and rank 0 has {first.describe()}"
     return None
 
 

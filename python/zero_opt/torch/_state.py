@@ -12,6 +12,7 @@ What torch's optimizers saved is loaded, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -73,6 +74,11 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
             # Each parameter has a group of the step, in the order of parameters.
             for parameter, counters in zip(trained, symbols.values(), strict=True):
                 self._counters[parameter.number] = counters
+        # Of all parameters, before the first step.
+        self._initial = {
+            name: self._read_number(entry).item()
+            for name, entry in next(iter(symbols.values()), {}).items()
+        }
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         return (trained.parameter for trained in self._trained)
@@ -85,6 +91,9 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
             if trained.parameter is parameter:
                 return self.read(trained)
         raise KeyError(parameter)
+
+    def list_counters(self, trained: Placed) -> list[str]:
+        return [*self._counters.get(trained.number, {})]
 
     def read(self, trained: Placed) -> dict[str, Any]:
         elements = trained.view.numel()
@@ -222,22 +231,24 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         self, trained: Placed, saved: dict[str, Any], group: dict[str, Any]
     ) -> Iterator[tuple[StateEntry, torch.Tensor]]:
         for name, entry in self._counters.get(trained.number, {}).items():
+            read_beta = self._recipe.get_beta(name)
             if name in saved:
                 value = _read_number(saved[name])
-            elif "step" in saved:
-                beta = self._recipe.hyper[name.removesuffix("_t")](group)
-                value = beta ** _read_number(saved["step"])
+            elif "step" in saved and read_beta:
+                value = read_beta(group) ** _read_number(saved["step"])
             elif not saved:
-                value = 1.0
+                value = self._initial[name]
             else:
                 raise ZeroOptError(
-                    f"the saved state of '{trained.name}' has neither '{name}' nor 'step': "
-                    "another optimizer saved it; load it into one of that kind"
+                    f"the saved state of '{trained.name}' has no '{name}'"
+                    + (" and no 'step'" if read_beta else "")
+                    + ": another optimizer saved it; load it into one of that kind"
                 )
-            if not 0 <= value <= 1:
+            if not (0 <= value <= 1 if read_beta else math.isfinite(value)):
+                expected = "product of betas" if read_beta else "finite number"
                 raise ZeroOptError(
                     f"the saved state of '{trained.name}' has '{name}' {value}, expected a "
-                    "product of betas; load a state that is not damaged"
+                    f"{expected}; load a state that is not damaged"
                 )
             yield entry, torch.tensor([value], dtype=torch.float64)
 

@@ -43,6 +43,7 @@ model: the module of the parameters, where |params| lists them. Then replaced pa
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,7 @@ from zero_opt.errors import ZeroOptError
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._optimizer import CompiledOptimizer
 from zero_opt.torch._parameters import Params
+from zero_opt.torch._written import make_recipe
 
 _MOMENTS = {"m": "exp_avg", "v": "exp_avg_sq"}
 _MOMENTUM = {"momentum_buffer": "momentum_buffer"}
@@ -150,6 +152,23 @@ class Lion(CompiledOptimizer):
         **step: Any,
     ) -> None:
         super().__init__(params, _defaults(lr, weight_decay, betas=betas), **step)
+
+
+class Optimizer(CompiledOptimizer):
+    """An optimizer of the user's own, such as examples/adamax.mlir: |ir| is a
+    zero.optimizer of the zero dialect, or the name of a file of it. |hyper| has values of
+    its hyperparameters, which are options of parameter groups and may change between steps.
+    Those that |hyper| leaves out keep the defaults of the IR."""
+
+    def __init__(
+        self,
+        params: Params,
+        ir: str | os.PathLike[str],
+        hyper: Mapping[str, float],
+        **step: Any,
+    ) -> None:
+        self.recipe = make_recipe(ir, hyper)
+        super().__init__(params, hyper, **step)
 
 
 def _defaults(lr: float, weight_decay: float, **others: Any) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ import sys
 client, tmp = sys.argv[1:]
 root = pathlib.Path(__file__).resolve().parents[3]
 step = (root / "examples/quickstart.mlir").read_text()
+LION = (root / "examples/optimizers/lion.mlir").read_text()
 lowered = subprocess.run(
     ["zero-compile", "--emit=mlir", root / "examples/quickstart.mlir"],
     capture_output=True,
@@ -59,6 +60,12 @@ REQUESTS = {
     "name with a zero": listed([{"name": "fc\0w", "shape": [3]}]),
     "empty name": listed([{"name": "", "shape": [3]}]),
     "unknown optimizer": listed(W, "x"),
+    "file as optimizer": listed(W, "own.mlir"),
+    "optimizer as IR": listed(W, json.dumps({"optimizer": LION, "wd": 0.5})),
+    "hyperparameter that IR lacks": listed(W, json.dumps({"optimizer": LION, "eps": 1})),
+    "truncated IR": listed(W, json.dumps({"optimizer": LION[: LION.rindex("zero.yield")]})),
+    "two optimizers": listed(W, json.dumps({"optimizer": LION + LION.replace("@lion", "@b")})),
+    "deep IR": listed(W, json.dumps({"optimizer": LION + "{" * 100000})),
     "recipe of another type": listed(W, '{"optimizer": {}}'),
     "truncated options": listed(W, options='{"mesh"'),
     "options are a list": listed(W, options="[]"),
