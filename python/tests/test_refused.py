@@ -128,6 +128,25 @@ def test_a_second_optimizer() -> None:
     step_once(model, zo.SGD(model))
 
 
+def test_an_optimizer_of_torch_beside() -> None:
+    model = nn.Sequential(make(), nn.Linear(2, 2))
+    optimizer = zo.SGD(model[0])
+    other = torch.optim.AdamW(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    before = [p.detach().clone() for p in model.parameters()]
+    with pytest.raises(ZeroOptError) as raised:
+        other.step()
+    assert str(raised.value) == (
+        "AdamW.step() has parameter 'weight', whose gradients a zero_opt optimizer takes; "
+        "leave it out of AdamW, or close() the zero_opt optimizer first"
+    )
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
+    torch.optim.AdamW(model[1].parameters()).step()  # of other parameters
+    optimizer.step()
+    optimizer.close()
+    other.step()
+
+
 def test_grad_scaler() -> None:
     model = make()
     optimizer = zo.SGD(model)

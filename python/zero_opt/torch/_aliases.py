@@ -69,6 +69,13 @@ def has_no_values(parameter: torch.Tensor) -> bool:
     return parameter in _without_values and bool(parameter.isnan().all())
 
 
+def find_owner(parameter: torch.Tensor) -> Aliases | None:
+    """Whose memory |parameter| uses, if an open optimizer has it."""
+    owner = _owners.get(id(parameter))
+    aliases = owner() if owner else None
+    return None if aliases is None or aliases.is_released else aliases
+
+
 def check_free(name: str, parameter: torch.Tensor) -> None:
     """Refuses a parameter that another optimizer has, or has left without values."""
     if has_no_values(parameter):
@@ -77,9 +84,8 @@ def check_free(name: str, parameter: torch.Tensor) -> None:
             "call consolidate_model() of that one before, and then "
             "model.load_state_dict(state, assign=True) on all ranks"
         )
-    owner = _owners.get(id(parameter))
-    aliases = owner() if owner else None
-    if aliases is None or aliases.is_released:
+    aliases = find_owner(parameter)
+    if aliases is None:
         return
     remedy = "close() that one first"
     if any(entry.unit is not None for entry in aliases.placed):
