@@ -23,6 +23,8 @@ from zero_opt._locate import find_runtime
 MAX_NORM = 1.0
 ROLES = 6  # ZERO_RT_ROLE_COUNT
 ADAMW = {"lr": 1e-3, "weight_decay": 0.1}
+# DeepSpeed's default is the type of the parameters.
+F32_COMMUNICATION = {"communication_data_type": "fp32"}
 
 
 class Reference:
@@ -98,12 +100,10 @@ class Counters(ctypes.Structure):
 
 
 class ZeroOpt:
-    def __init__(
-        self, model: nn.Module, passes: int, stage: int, offload: bool = False
-    ) -> None:
+    def __init__(self, model: nn.Module, passes: int, stage: int, **options: Any) -> None:
         self.model = model
         self.passes = passes
-        options: dict[str, Any] = {"zero": stage, "offload": offload, **ADAMW}
+        options = {"zero": stage, **ADAMW, **options}
         if stage == 3:
             options["units"] = list(model.blocks)
         self.optimizer = zo.AdamW(model, max_norm=MAX_NORM, **options)
@@ -126,7 +126,7 @@ class ZeroOpt:
 
 
 class DeepSpeed:
-    def __init__(self, model: nn.Module, passes: int, stage: int) -> None:
+    def __init__(self, model: nn.Module, passes: int, stage: int, **more: Any) -> None:
         import deepspeed
 
         config: dict[str, Any] = {
@@ -136,6 +136,7 @@ class DeepSpeed:
             # Small models have no parameter of the size from which stage 3 shards.
             "zero_optimization": {"stage": stage, "stage3_param_persistence_threshold": 0},
             "zero_allow_untested_optimizer": True,
+            **more,
         }
         if next(model.parameters()).dtype != torch.float32:
             config["bf16"] = {"enabled": True}
@@ -155,12 +156,23 @@ class DeepSpeed:
 
 CONTENDERS: dict[str, Any] = {
     "zero-opt, stage 1": lambda model, passes: ZeroOpt(model, passes, 1),
+    "zero-opt, stage 1, form of torch": lambda model, passes: ZeroOpt(
+        model, passes, 1, form="torch"
+    ),
     "zero-opt, stage 2": lambda model, passes: ZeroOpt(model, passes, 2),
-    "zero-opt, stage 2, offload": lambda model, passes: ZeroOpt(model, passes, 2, True),
+    "zero-opt, stage 2, offload": lambda model, passes: ZeroOpt(
+        model, passes, 2, offload=True
+    ),
     "zero-opt, stage 3": lambda model, passes: ZeroOpt(model, passes, 3),
     "DDP, clip, fused AdamW": Ddp,
     "FSDP2, clip, fused AdamW": Fsdp2,
     "DeepSpeed, stage 1": lambda model, passes: DeepSpeed(model, passes, 1),
+    "DeepSpeed, stage 1, f32 communication": lambda model, passes: DeepSpeed(
+        model, passes, 1, **F32_COMMUNICATION
+    ),
     "DeepSpeed, stage 2": lambda model, passes: DeepSpeed(model, passes, 2),
+    "DeepSpeed, stage 2, f32 communication": lambda model, passes: DeepSpeed(
+        model, passes, 2, **F32_COMMUNICATION
+    ),
     "DeepSpeed, stage 3": lambda model, passes: DeepSpeed(model, passes, 3),
 }

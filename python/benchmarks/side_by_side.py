@@ -16,6 +16,7 @@ DeepSpeed is measured where it can be imported:
 from __future__ import annotations
 
 import argparse
+import csv
 import dataclasses
 import multiprocessing
 import os
@@ -288,6 +289,18 @@ def print_table(contenders: list[Contender], warm: int) -> None:
         print("| " + " | ".join(cells) + " |")
 
 
+def write_losses(contenders: list[Contender], path: pathlib.Path) -> None:
+    """A line for each step, with the loss of each contender that made all steps."""
+    whole = [each for each in contenders if not each.error]
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["step", *(each.name for each in whole)])
+        for number, steps in enumerate(
+            zip(*(each.steps for each in whole), strict=True), 1
+        ):
+            rows.writerow([number, *(step["loss"] for step in steps)])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -306,6 +319,9 @@ def main() -> int:
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--warm", type=int, default=3, help="rounds that are not timed")
+    parser.add_argument(
+        "--losses", type=pathlib.Path, help="file for the loss curves, as CSV"
+    )
     options = parser.parse_args()
     fields = [field.name for field in dataclasses.fields(Work)]
     work = Work(**{name: getattr(options, name) for name in fields})
@@ -337,6 +353,8 @@ def main() -> int:
             for contender in contenders:
                 contender.stop()
     print_table(contenders, options.warm)
+    if options.losses:
+        write_losses(contenders, options.losses)
     return 0
 
 

@@ -54,6 +54,7 @@ def reference() -> list[float]:
     "name, share",
     [
         ("zero-opt, stage 1", 1.0),
+        ("zero-opt, stage 1, form of torch", 1.0),
         ("zero-opt, stage 2", 2.0),
         ("zero-opt, stage 2, offload", 2.0),
         ("zero-opt, stage 3", 2.0),

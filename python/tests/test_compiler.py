@@ -9,9 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import pytest
+from ranks import Workers
+from torch import nn
 
+import zero_opt.torch as zo
 from zero_opt import ZeroOptError, _compile, _locate, compiler
 
 
@@ -137,6 +141,22 @@ def test_ctrl_c_ends_the_compiler(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()[:-1]), 0)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["pid", "program.py"]
+
+
+def count_compilers(folder: str) -> int:
+    """How many compilers this rank has started for two optimizers."""
+    started = mock.Mock(side_effect=compiler._run_compiler)
+    with (
+        mock.patch.object(compiler, "_run_compiler", started),
+        mock.patch.dict(os.environ, ZERO_OPT_CACHE=folder),
+    ):
+        for size in (2, 3):
+            zo.SGD(nn.Linear(size, 2)).close()
+    return started.call_count
+
+
+def test_only_rank_0_compiles(workers: Workers, tmp_path: pathlib.Path) -> None:
+    assert workers.run(count_compilers, str(tmp_path)) == [2, 0]
 
 
 @pytest.mark.usefixtures("folder")
