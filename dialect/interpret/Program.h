@@ -84,6 +84,11 @@ public:
   readScalars(mlir::FlatSymbolRefAttr symbol, int64_t rank, bool isOnHost);
   void copySlotsToHost(int64_t rank);
 
+  /// Says that a call reads the caller's tensor of a gradient.
+  void readArrivingGradient() {
+    touch(symbols.getArrivingGradient(), /*writes=*/false);
+  }
+
   /// Takes the memory that was read and written since the last call of this
   /// function.
   llvm::SmallVector<Touch> takeTouches() { return std::exchange(touches, {}); }

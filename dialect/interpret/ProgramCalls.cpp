@@ -50,6 +50,7 @@ LogicalResult ProgramInterpreter::runOp(zrt::PackOp op, const Turn &turn) {
   int64_t begin =
       program.getBuffer(arrivals.getGradientAttr()).held[rank].begin;
   Array &elements = program.write(arrivals.getGradientAttr())[rank];
+  program.readArrivingGradient();
   BucketOp bucket = arriving->bucket;
   const Format &arrival = *getFormat(bucket.getArrivalType());
   const std::vector<double> &values =

@@ -33,6 +33,13 @@ STEPS = [
     "--absent skip --max-norm input",
     "--ranks 3 --parameters 3 --optimizer adam --sizes 7,70 --nonfinite error",
     "--ranks 2 --parameters 3 --optimizer adamw --sizes 70,3 --one-backward",
+    # Pieces of gradients that are narrower than their sums.
+    "--ranks 2 --parameters 4 --optimizer adamw --sizes 70,3 --one-backward --gradient f16 "
+    "--used-twice 1",
+    "--ranks 2 --parameters 6 --optimizer sgd --sizes 70,3 --used-any 1 --used-twice 0,4 "
+    "--gradient bf16 --reduce-dtype bf16",
+    "--ranks 2 --parameters 3 --optimizer sgd --sizes 70,3 --one-backward --gradient f32 "
+    "--reduce-dtype bf16",
     # Its scalar programs are one, which loads what it stored.
     "--ranks 1 --parameters 2 --optimizer adam --sizes 7,70",
     "--ranks 2 --parameters 4 --optimizer lion --normalize raw --sizes 70,3 --reduce-dtype bf16",
