@@ -12,6 +12,7 @@ from models import make_model
 from torch import nn
 
 import zero_opt.torch as zo
+from zero_opt.torch import _pieces
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,7 @@ def _copy(model: nn.Module) -> dict[str, torch.Tensor]:
 
 def list_pieces(tensor: Any) -> list[tuple[int, torch.Tensor]]:
     """The pieces of this rank, each with its first element in the whole tensor."""
+    tensor = _pieces.unprotect(tensor)  # of a torch that knows no pieces
     begins = [begin for (begin,) in getattr(tensor, "global_offsets", [])]
     pieces = tensor.split([size for (size,) in tensor.local_sizes]) if begins else []
     return list(zip(begins, pieces, strict=True))

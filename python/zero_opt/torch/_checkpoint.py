@@ -138,7 +138,7 @@ def count_steps(products: dict[str, float], group: dict[str, Any], recipe: Recip
     return count
 
 
-def _assemble(pieces: list[Any], trained: Placed) -> torch.Tensor:
+def assemble(pieces: list[Any], trained: Placed) -> torch.Tensor:
     """A whole tensor from the pieces of all ranks."""
     elements = trained.view.numel()
     parts = [_pieces.unprotect(part) for part in pieces]
@@ -150,7 +150,7 @@ def _assemble(pieces: list[Any], trained: Placed) -> torch.Tensor:
 def consolidate_parameter(state: State, entry: Placed, ranks: Ranks) -> torch.Tensor | None:
     """The parameter of a unit on rank 0; None on the others."""
     parts = ranks.gather_to_first(state.read(entry)[PARAMETER])
-    return None if parts is None else _assemble(parts, entry)
+    return None if parts is None else assemble(parts, entry)
 
 
 def consolidate(
@@ -165,7 +165,7 @@ def consolidate(
         if parts is None:
             continue
         names = [name for name in recipe.state.values() if name in parts[0]]
-        whole = {name: _assemble([p[name] for p in parts], entry) for name in names}
+        whole = {name: assemble([p[name] for p in parts], entry) for name in names}
         counters = {name: parts[0][name] for name in state.list_counters(entry)}
         if recipe.ir:
             whole |= counters

@@ -150,6 +150,21 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         for entry, values in writes + parameters:
             _write(self._step, entry, values)
 
+    def load_whole(
+        self, trained: Placed, saved: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        """Writes all state of |trained|, and the parameter: |saved| has all elements of
+        each, in one dimension."""
+        writes = [
+            *self._collect(trained, saved),
+            *self._collect_counters(trained, saved, group),
+        ]
+        if trained.unit is None:
+            for entry in self._entries[trained.number][PARAMETER]:
+                writes.append((entry, saved[PARAMETER][entry.begin : entry.end]))
+        for entry, values in writes:
+            _write(self._step, entry, values)
+
     def _collect(
         self, trained: Placed, saved: dict[str, Any]
     ) -> Iterator[tuple[StateEntry, torch.Tensor]]:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch import _checkpoint
+from zero_opt.torch import _checkpoint, _universal
 from zero_opt.torch._aliases import Aliases, Placed
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._ranks import Ranks
@@ -125,3 +125,38 @@ class StateDicts(torch.optim.Optimizer):
         # The model says what its parameters are, whichever of the two is loaded first.
         self._aliases.expect_writes()
         super().load_state_dict({"state": {}, "param_groups": groups})
+
+    def load_universal_checkpoint(self, folder: _universal.Folder) -> int:
+        """Loads a universal checkpoint of DeepSpeed into AdamW or Adam: the trained
+        parameters, master weights, state and counts of steps. Hyperparameters, the loss
+        scale, frozen parameters and buffers stay. All ranks make this call and see
+        |folder|, on any number of ranks and at any stage. Returns the number of steps that
+        the checkpoint is from; -1 if it does not say so."""
+        self._prepare_state("load_universal_checkpoint")
+        steps = _universal.load(
+            folder,
+            self._state,
+            self._aliases.trained,
+            self.param_groups,
+            self.recipe,
+            self._ranks,
+        )
+        self._aliases.note_step()
+        return steps
+
+    def save_universal_checkpoint(self, folder: _universal.Folder, number: int) -> None:
+        """Writes a universal checkpoint of DeepSpeed to |folder|, from AdamW or Adam. All
+        ranks make this call; rank 0 writes. |number| is that of steps. A job of DeepSpeed
+        loads it with "load_universal": true in "checkpoint", on any number of ranks."""
+        _universal.check_recipe(self.recipe)
+        model = self.consolidate_model()
+        _universal.save(
+            folder,
+            number,
+            model,
+            self._state,
+            self._aliases.trained,
+            self.param_groups,
+            self.recipe,
+            self._ranks,
+        )

@@ -11,22 +11,31 @@ no step; the model's files have the number of steps.
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import pickle
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
 
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import Placed
-from zero_opt.torch._checkpoint import Groups
+from zero_opt.torch._checkpoint import Groups, assemble, count_steps, pack_groups
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._ranks import Ranks
 from zero_opt.torch._state import MASTER, PARAMETER, State
 
 Folder: TypeAlias = "str | os.PathLike[str]"
+
+# The state of Adam, which is the only one that the format has.
+_ADAM = ["exp_avg", "exp_avg_sq"]
+
+# DeepSpeed reads the version of its own that wrote a checkpoint. This one read and wrote
+# the files that this module was written for.
+_DEEPSPEED = "0.19.8"
 
 # What messages call a file that is not what ds_to_universal writes.
 _REMEDY = "give the folder that ds_to_universal has written, or convert again"
@@ -83,18 +92,22 @@ def _read_number_of_steps(folder: pathlib.Path) -> int:
     return -1
 
 
+def check_recipe(recipe: Recipe) -> None:
+    names = list(recipe.state.values())
+    if names != _ADAM:
+        raise ZeroOptError(
+            f"a universal checkpoint has the state of Adam, and {recipe.name} has "
+            f"{', '.join(names) or 'none'}; it is for AdamW and Adam"
+        )
+
+
 class _Reader:
     """Reads the state of each parameter, as State.load_whole takes it."""
 
     def __init__(self, folder: Folder, recipe: Recipe) -> None:
         self._folder = _find_folder(folder)
         self.steps = _read_number_of_steps(self._folder)
-        self._names = list(recipe.state.values())
-        if self._names != ["exp_avg", "exp_avg_sq"]:
-            raise ZeroOptError(
-                f"a universal checkpoint has the state of Adam, and {recipe.name} has "
-                f"{', '.join(self._names) or 'none'}; load it into AdamW or Adam"
-            )
+        check_recipe(recipe)
 
     def read(self, entry: Placed) -> dict[str, Any]:
         folder = self._folder / "zero" / entry.name
@@ -105,7 +118,7 @@ class _Reader:
             )
         shape = entry.view.shape
         found: dict[str, Any] = {
-            name: _read_tensor(folder / f"{name}.pt", shape) for name in self._names
+            name: _read_tensor(folder / f"{name}.pt", shape) for name in _ADAM
         }
         weights = _read_tensor(folder / "fp32.pt", shape)
         step = folder / "step.pt"
@@ -144,3 +157,92 @@ def load(
     for entry in trained:
         state.load_whole(entry, reader.read(entry), owners[id(entry.parameter)])
     return reader.steps
+
+
+def _collect(
+    entry: Placed, state: State, group: dict[str, Any], recipe: Recipe, ranks: Ranks
+) -> dict[str, Any] | None:
+    """The files of a parameter by name, on rank 0; None on the others."""
+    parts = ranks.gather_to_first(state.read(entry))
+    if parts is None:
+        return None
+    whole = {name: assemble([p[name] for p in parts], entry) for name in _ADAM}
+    source = next((name for name in (MASTER, PARAMETER) if name in parts[0]), None)
+    if source is None:
+        whole["fp32"] = entry.parameter.detach().cpu().float()
+    else:
+        whole["fp32"] = assemble([p[source] for p in parts], entry).float()
+    files: dict[str, Any] = {
+        f"{name}.pt": {"param": tensor, "cat_dim": 0} for name, tensor in whole.items()
+    }
+    counters = state.list_counters(entry)
+    count = count_steps({name: parts[0][name].item() for name in counters}, group, recipe)
+    return files | {"step.pt": torch.tensor(float(count))}
+
+
+def save(
+    folder: Folder,
+    number: int,
+    model: Mapping[str, torch.Tensor],
+    state: State,
+    trained: list[Placed],
+    groups: Groups,
+    recipe: Recipe,
+    ranks: Ranks,
+) -> None:
+    """Rank 0 writes, one parameter at a time. |model| is its state_dict(), on rank 0."""
+    owners = {id(p): group for group in groups for p in group["params"]}
+    path = pathlib.Path(folder)
+    final = path / f"global_step{number}"
+    partial = path / f"global_step{number}.partial"
+    message: str | None = None
+
+    def write(name: str, value: Any) -> None:
+        (partial / name).parent.mkdir(parents=True, exist_ok=True)
+        torch.save(value, partial / name)
+
+    def attempt(body: Callable[[], None]) -> None:
+        # After an error the other ranks still wait for this one.
+        nonlocal message
+        if ranks.rank or message:
+            return
+        try:
+            body()
+        except (OSError, RuntimeError) as error:  # torch.save raises both
+            message = f"'{final}' cannot be written: {error}"
+
+    def begin() -> None:
+        if final.exists():
+            raise FileExistsError(f"{final} exists; give another number, or remove it")
+        if partial.exists():
+            shutil.rmtree(partial)
+
+    def end() -> None:
+        kept = {"param_groups": pack_groups(groups), "ds_version": _DEEPSPEED}
+        write("zero/optimizer_state.pt", kept)
+        write(
+            "mp_rank_00_model_states.pt",
+            {
+                "module": dict(model),
+                "global_steps": number,
+                "skipped_steps": 0,
+                "dp_world_size": ranks.size,
+                "mp_world_size": 1,
+                "lr_scheduler": None,
+                "ds_version": _DEEPSPEED,
+                "universal_checkpoint_info": {},
+            },
+        )
+        partial.rename(final)
+        latest = path / "latest_universal.partial"
+        latest.write_text(final.name)
+        latest.replace(path / "latest_universal")
+
+    attempt(begin)
+    for entry in trained:
+        files = _collect(entry, state, owners[id(entry.parameter)], recipe, ranks)
+        for name, value in (files or {}).items():
+            attempt(functools.partial(write, f"zero/{entry.name}/{name}", value))
+    attempt(end)
+    if message := ranks.broadcast(message):
+        raise ZeroOptError(message)
