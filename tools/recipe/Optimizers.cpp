@@ -70,15 +70,15 @@ std::optional<RecipeOptimizer> zero::findOptimizer(StringRef name) {
 LogicalResult zero::readOptimizer(StringRef text, StringRef file,
                                   RecipeOptimizer &optimizer,
                                   std::string &message) {
-  message = (file + " is nested more than " + Twine(kDeepestText) +
-             " levels deep; give a zero.optimizer")
-                .str();
-  if (isNestedDeeply(text))
+  if (isNestedDeeply(text)) {
+    message = (file + " is nested more than " + Twine(kDeepestText) +
+               " levels deep; give a zero.optimizer")
+                  .str();
     return failure();
+  }
   DialectRegistry registry;
   registerDriverDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  message.clear();
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (message.empty() &&
         diagnostic.getSeverity() == DiagnosticSeverity::Error)

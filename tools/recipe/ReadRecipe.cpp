@@ -148,10 +148,11 @@ static LogicalResult split(StringRef text, std::vector<std::string> &items,
       items.push_back(item.str());
     return success();
   }
-  message = "--recipe: is nested more than " + std::to_string(kDeepestText) +
-            " levels deep";
-  if (isNestedDeeply(text))
+  if (isNestedDeeply(text)) {
+    message = "--recipe: is nested more than " + std::to_string(kDeepestText) +
+              " levels deep";
     return failure();
+  }
   llvm::Expected<json::Value> parsed = json::parse(text);
   if (!parsed) {
     message = "--recipe: " + toString(parsed.takeError());

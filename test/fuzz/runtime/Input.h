@@ -1,4 +1,4 @@
-//===- Input.h - What the targets share -------------------------*- C++ -*-===//
+//===- Input.h - What the targets of the runtime share ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,27 +7,16 @@
 #ifndef ZERO_TEST_FUZZ_RUNTIME_INPUT_H
 #define ZERO_TEST_FUZZ_RUNTIME_INPUT_H
 
+#include "test/fuzz/Input.h"
+
 #include "core/status.h"
-
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <string_view>
-#include <unistd.h>
-
-/// What each target defines, and libFuzzer or Replay.cpp calls.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace zero_rt::fuzz {
 
-/// Ends the process unless |holds|, as a crash would.
+using zero_fuzz::InputFile;
+
 inline void require(bool holds, const char *what) {
-  if (holds)
-    return;
-  std::fprintf(stderr, "expected: %s\nmessage: %s\n", what, lastMessage());
-  std::abort();
+  zero_fuzz::require(holds, what, lastMessage());
 }
 
 /// Requires an answer that a damaged file may have.
@@ -36,34 +25,6 @@ inline void requireAnswer(zero_rt_status status) {
               status == ZERO_RT_UNSUPPORTED,
           "ok, invalid_argument or unsupported");
 }
-
-/// A file of the process, in memory where there is such a file system. The
-/// parsers read files by path.
-class InputFile {
-public:
-  explicit InputFile(const std::string &name) {
-    std::string memory = "/dev/shm";
-    std::string pattern =
-        (access(memory.c_str(), W_OK) ? "/tmp" : memory) + "/zero-fuzz-XXXXXX";
-    require(mkdtemp(pattern.data()), "a folder");
-    folder = pattern;
-    path = folder + "/" + name;
-  }
-  InputFile(const InputFile &) = delete;
-  InputFile &operator=(const InputFile &) = delete;
-  ~InputFile() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
-
-  void write(std::string_view content) const {
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << content;
-    require(bool(file.flush()), "a file that can be written");
-  }
-
-  std::string folder, path;
-};
 
 } // namespace zero_rt::fuzz
 

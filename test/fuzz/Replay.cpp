@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Input.h"
+#include "test/fuzz/Input.h"
 
 #include <algorithm>
 #include <sstream>
