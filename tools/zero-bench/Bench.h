@@ -52,6 +52,8 @@ bool runStepRows(const Options &options, std::vector<Row> &rows,
                  std::string &message);
 bool runCollectiveRows(const Options &options, std::vector<Row> &rows,
                        std::string &message);
+bool runTraceRows(const Options &options, std::vector<Row> &rows,
+                  std::string &message);
 bool runCompileRows(const Options &options, std::vector<Row> &rows,
                     std::string &message);
 bool runProveRows(const Options &options, std::vector<Row> &rows,

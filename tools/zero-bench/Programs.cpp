@@ -210,7 +210,7 @@ bool zero::bench::validateStep(const CompiledStep &step, double &milliseconds,
 bool zero::bench::runRanks(
     ModuleOp scheduled, int32_t ranks,
     const std::function<bool(int32_t, zero_rt_step *, std::string &)> &work,
-    std::string &message) {
+    std::string &message, const char *trace) {
   FailureOr<CompiledStep> compiled = compileStep(scheduled, {});
   if (failed(compiled)) {
     message = "a step does not compile";
@@ -229,7 +229,10 @@ bool zero::bench::runRanks(
   auto runRank = [&](int32_t rank) {
     zero_rt_runtime *runtime = nullptr;
     zero_rt_step *step = nullptr;
-    if (zero_rt_create(group, rank, nullptr, &runtime) ||
+    zero_rt_options options = {};
+    options.struct_size = sizeof(options);
+    options.trace = trace;
+    if (zero_rt_create(group, rank, &options, &runtime) ||
         zero_rt_step_create(runtime, library, nullptr, &step))
       messages[rank] = zero_rt_message();
     else

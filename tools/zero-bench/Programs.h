@@ -58,11 +58,11 @@ bool validateStep(const CompiledStep &step, double &milliseconds,
                   std::string &message);
 
 /// One thread per rank with a step of |program| each, which |work| is called
-/// on.
+/// on. |trace|: a folder for traces of all ranks; null for none.
 bool runRanks(mlir::ModuleOp scheduled, int32_t ranks,
               const std::function<bool(int32_t rank, zero_rt_step *step,
                                        std::string &message)> &work,
-              std::string &message);
+              std::string &message, const char *trace = nullptr);
 
 } // namespace zero::bench
 

@@ -21,10 +21,10 @@ using namespace zero::bench;
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("zero-bench options");
-static cl::opt<std::string> only(
-    "only", cl::cat(category), cl::value_desc("GROUP,..."),
-    cl::desc("Groups to run: kernels, step, deliver, collectives, compile, "
-             "prove (default: all)"));
+static cl::opt<std::string>
+    only("only", cl::cat(category), cl::value_desc("GROUP,..."),
+         cl::desc("Groups to run: kernels, step, deliver, trace, collectives, "
+                  "compile, prove (default: all)"));
 static cl::opt<int64_t>
     elements("elements", cl::init(int64_t(64) << 20), cl::cat(category),
              cl::desc("Elements of the arrays of a kernel (default 64M)"));
@@ -39,9 +39,13 @@ static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Print the rows as JSON"));
 
 static const std::pair<const char *, Group> kGroups[] = {
-    {"kernels", runKernelRows},  {"step", runStepRows},
-    {"deliver", runDeliverRows}, {"collectives", runCollectiveRows},
-    {"compile", runCompileRows}, {"prove", runProveRows}};
+    {"kernels", runKernelRows},
+    {"step", runStepRows},
+    {"deliver", runDeliverRows},
+    {"trace", runTraceRows},
+    {"collectives", runCollectiveRows},
+    {"compile", runCompileRows},
+    {"prove", runProveRows}};
 
 static const char *const kHeader =
     "row                             time ms  reference                       "
@@ -113,7 +117,7 @@ int main(int argc, char **argv) {
   for (llvm::StringRef name : names)
     if (llvm::none_of(kGroups,
                       [&](auto &group) { return name == group.first; }))
-      return wrong("--only must be kernels, step, deliver, collectives, "
+      return wrong("--only must be kernels, step, deliver, trace, collectives, "
                    "compile or prove, got '" +
                    name + "'");
   if (zero::resolveCpuName("native").empty())
