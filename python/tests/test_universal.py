@@ -139,6 +139,33 @@ def test_round_trip(
     assert all(torch.equal(v, whole[k]) for k, v in before[0][0].items())
 
 
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_model_that_was_loaded_before(
+    tmp_path: pathlib.Path, dtype: torch.dtype, assign: bool
+) -> None:
+    """What others wrote is saved, and does not take the place of what is loaded."""
+    model, optimizer = make(dtype, 0)
+    train(model, optimizer, range(1))
+    other = make_model(dtype, seed=8)
+    model.load_state_dict(copy.deepcopy(other.state_dict()), assign=assign)
+    optimizer.save_universal_checkpoint(tmp_path, 1)
+    optimizer.close()
+    model, optimizer = make(dtype, 0)
+    model.load_state_dict(make_model(dtype, seed=9).state_dict(), assign=assign)
+    optimizer.load_universal_checkpoint(tmp_path)
+    expected = {n: p for n, p in other.named_parameters() if p.requires_grad}
+    for name, parameter in expected.items():
+        found = torch.load(tmp_path / "global_step1/zero" / name / "fp32.pt")["param"]
+        assert torch.equal(found.to(dtype), parameter)
+        assert torch.equal(model.get_parameter(name), parameter)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
+    train(model, optimizer, range(1))
+    for name, parameter in expected.items():
+        assert torch.equal(model.get_parameter(name), parameter)
+
+
 def damage(path: pathlib.Path, how: str) -> None:
     file = path / "step3/zero/first.weight/exp_avg.pt"
     if how == "removed":

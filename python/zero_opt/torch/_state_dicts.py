@@ -37,6 +37,9 @@ class StateDicts(torch.optim.Optimizer):
     def _prepare_state(self, call: str) -> None:
         raise NotImplementedError
 
+    def _prepare_files(self, call: str) -> None:
+        raise NotImplementedError
+
     def state_dict(self) -> dict[str, Any]:
         """The state of this rank. The other ranks need not make this call."""
         self._check_open()
@@ -132,7 +135,7 @@ class StateDicts(torch.optim.Optimizer):
         scale, frozen parameters and buffers stay. All ranks make this call and see
         |folder|, on any number of ranks and at any stage. Returns the number of steps that
         the checkpoint is from; -1 if it does not say so."""
-        self._prepare_state("load_universal_checkpoint")
+        self._prepare_files("load_universal_checkpoint")
         steps = _universal.load(
             folder,
             self._state,
@@ -149,6 +152,7 @@ class StateDicts(torch.optim.Optimizer):
         ranks make this call; rank 0 writes. |number| is that of steps. A job of DeepSpeed
         loads it with "load_universal": true in "checkpoint", on any number of ranks."""
         _universal.check_recipe(self.recipe)
+        self._prepare_files("save_universal_checkpoint")
         model = self.consolidate_model()
         _universal.save(
             folder,
