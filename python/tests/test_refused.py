@@ -143,6 +143,10 @@ def test_an_optimizer_of_torch_beside() -> None:
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
     torch.optim.AdamW(model[1].parameters()).step()  # of other parameters
     optimizer.step()
+    # The same of parameters that the model has instead, and the step not yet.
+    model.load_state_dict(copy.deepcopy(model.state_dict()), assign=True)
+    with pytest.raises(ZeroOptError, match=r"SGD.step\(\) has parameter 'weight'"):
+        torch.optim.SGD(model.parameters()).step()
     optimizer.close()
     other.step()
 

@@ -15,6 +15,7 @@ import pytest
 import torch
 from ranks import Workers
 from test_state import is_equal
+from test_written import ADAMAX
 from torch import nn
 from training import get_rank
 from universal import compute_loss, list_groups, make_model
@@ -172,6 +173,8 @@ def damage(path: pathlib.Path, how: str) -> None:
         file.unlink()
     elif how == "truncated":
         file.write_bytes(file.read_bytes()[:-100])
+    elif how == "empty":
+        file.write_bytes(b"")
     elif how == "pickle":
         torch.save({"param": os.system}, file)
     elif how == "shape":
@@ -186,6 +189,12 @@ def damage(path: pathlib.Path, how: str) -> None:
         for each in path.glob("step3/*.pt"):
             each.unlink()
         (file.parent / "step.pt").unlink(missing_ok=True)
+    elif how == "count":
+        torch.save(10**400, path / "step3/zero/last.weight/step.pt")
+    elif how == "latest":
+        (path / "latest_universal").write_bytes(b"\xff")
+    elif how == "renamed":
+        (path / "step3").rename(path / "step4")
     elif how == "folder":
         (path / "latest_universal").unlink()
 
@@ -198,8 +207,12 @@ AGAIN = "give the folder that ds_to_universal has written, or convert again"
     "how, message",
     [
         ("removed", FILE + " cannot be read: No such file or directory"),
-        ("truncated", FILE + " cannot be read: "),
-        ("pickle", FILE + " cannot be read: Weights only load failed."),
+        ("truncated", FILE + f" is damaged, or no file of torch.save; {AGAIN}"),
+        ("empty", FILE + f" is damaged, or no file of torch.save; {AGAIN}"),
+        (
+            "pickle",
+            FILE + f" has more than tensors and numbers, which could run code; {AGAIN}",
+        ),
         (
             "shape",
             FILE + " has shape (7, 5), expected (5, 7); load the checkpoint of the same "
@@ -217,6 +230,17 @@ AGAIN = "give the folder that ds_to_universal has written, or convert again"
             "'{0}/step3/zero/first.weight' has no number of steps: step.pt is absent or "
             f"damaged, and the model's files have none; {AGAIN}",
         ),
+        (
+            "count",
+            "'{0}/step3/zero/last.weight' has no number of steps: step.pt is absent or "
+            f"damaged, and the model's files have none; {AGAIN}",
+        ),
+        (
+            "renamed",
+            "'{0}/latest_universal' names 'step3', and there is no folder of this name "
+            f"with a universal checkpoint; {AGAIN}",
+        ),
+        ("latest", "'{0}' cannot be read: UnicodeDecodeError: "),
         (
             "folder",
             "folder '{0}' has no universal checkpoint: there is no folder 'zero' and no "
@@ -245,6 +269,8 @@ def test_errors_of_one_rank(workers: Workers, saved: pathlib.Path) -> None:
         )
     for message in workers.run_failing(save_twice, str(saved)):
         assert message.endswith("global_step3 exists; give another number, or remove it")
+    for message in workers.run_failing(save_what_is_no_value, str(saved / "other")):
+        assert "global_step3' cannot be written: " in message
     for message in workers.run_failing(save_twice, "/dev/null"):
         assert "'/dev/null/global_step3' cannot be written: " in message
 
@@ -254,11 +280,76 @@ def load_on_one(folder: str) -> None:
     optimizer.load_universal_checkpoint("/nowhere" if get_rank() else folder)
 
 
+def save_what_is_no_value(folder: str) -> None:
+    model, optimizer = make(torch.float32, 1)
+    optimizer.param_groups[0]["function"] = lambda: model
+    optimizer.save_universal_checkpoint(folder, 3)
+
+
 def save_twice(folder: str) -> None:
     model, optimizer = make(torch.float32, 1)
     for _ in range(2):
         optimizer.save_universal_checkpoint(folder, 3)
     del model
+
+
+@pytest.mark.parametrize("name", ["a/b", "../x", "..", ".", "a/"])
+def test_names_of_no_folder(tmp_path: pathlib.Path, name: str) -> None:
+    trained, model = nn.Linear(2, 2), nn.Module()
+    named = [(name, trained.weight), ("bias", trained.bias)]
+    optimizer = zo.AdamW(named, model=model)
+    for call in (
+        lambda: optimizer.save_universal_checkpoint(tmp_path, 3),
+        lambda: optimizer.load_universal_checkpoint(tmp_path),
+    ):
+        (tmp_path / "zero").mkdir(exist_ok=True)
+        with pytest.raises(ZeroOptError) as raised:
+            call()
+        assert str(raised.value).startswith(f"parameter '{name}' has no name of a folder")
+    assert [path.name for path in tmp_path.rglob("*")] == ["zero"]
+
+
+@pytest.mark.parametrize("number", [1.5, "x", None, True, -3])
+def test_numbers_of_checkpoints(tmp_path: pathlib.Path, number: Any) -> None:
+    model = nn.Linear(2, 2)
+    optimizer = zo.AdamW(model)
+    with pytest.raises(ZeroOptError) as raised:
+        optimizer.save_universal_checkpoint(tmp_path, number)
+    assert str(raised.value) == (
+        f"the number of a checkpoint is that of steps, 0 or more, got {number!r}"
+    )
+
+
+def test_a_model_file_with_objects(saved: pathlib.Path) -> None:
+    """Such as the client_state of a training script: only the number is lost."""
+    for path in saved.glob("step3/*.pt"):
+        torch.save({"client_state": pathlib.Path("x")}, path)
+    model, optimizer = make(SAVED[saved.name], 0)
+    if saved.name == "stage3":  # which has the number of steps nowhere else
+        with pytest.raises(ZeroOptError, match="has no number of steps: step.pt is"):
+            optimizer.load_universal_checkpoint(saved)
+        return
+    assert optimizer.load_universal_checkpoint(saved) == -1
+    assert optimizer.state[model.get_parameter("scale")]["beta1_t"].item() < 0.75
+
+
+def test_an_optimizer_that_calls_its_state_so(tmp_path: pathlib.Path) -> None:
+    ir = ADAMAX.read_text().replace("state [m, u]", "state [exp_avg, exp_avg_sq]")
+    optimizer = zo.Optimizer(nn.Linear(2, 2), ir, {"lr": 0.1})
+    with pytest.raises(ZeroOptError, match="and the optimizer is IR; it is for AdamW and"):
+        optimizer.save_universal_checkpoint(tmp_path, 1)
+
+
+def test_names_are_those_of_the_model(tmp_path: pathlib.Path) -> None:
+    model = nn.Linear(2, 2)
+    optimizer = zo.AdamW(list(model.parameters()), model=model)
+    optimizer.save_universal_checkpoint(tmp_path, 1)
+    assert sorted(path.name for path in (tmp_path / "global_step1/zero").iterdir()) == [
+        "bias",
+        "optimizer_state.pt",
+        "weight",
+    ]
+    optimizer.load_universal_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize("kind", [zo.Lion, zo.SGD])

@@ -110,10 +110,83 @@ def test_a_rank_without_state(workers: Workers, tmp_path: pathlib.Path) -> None:
     assert workers.run(save_one_element, str(tmp_path)) == [names, names]
 
 
+# Its hyperparameter is an option of torch's SGD that the package does not have.
+SGD = """
+zero.optimizer @mine hyper [lr, dampening = 0.0] state [b] {
+^prepare(%lr: f64, %dampening: f64):
+  %one = arith.constant 1.0 : f64
+  %step = arith.negf %lr : f64
+  %rest = arith.subf %one, %dampening : f64
+  zero.yield %step, %rest : f64, f64
+} update {
+^update(%g: f32, %p: f32, %b: f32, %step: f32, %rest: f32):
+  %b1 = math.fma %g, %rest, %b : f32
+  %p1 = math.fma %b1, %step, %p : f32
+  zero.yield %p1, %b1 : f32, f32
+}
+"""
+
+
+def test_names_that_torch_has_for_something_else() -> None:
+    models = [nn.Linear(3, 2) for _ in range(2)]
+    hyper = [{"lr": 0.1, "dampening": 0.5}, {"lr": 0.2, "dampening": 0.0}]
+    first, second = (
+        zo.Optimizer([{"params": m, "dampening": h["dampening"]}], SGD, h)
+        for m, h in zip(models, hyper, strict=True)
+    )
+    models[0](torch.ones(1, 3)).sum().backward()
+    before = models[0].weight.detach().clone()
+    first.step()
+    assert torch.equal(models[0].weight, before - 0.05)
+    second.load_state_dict(through_a_file(first.state_dict()))
+    betas = SGD.replace("dampening", "betas")
+    zo.Optimizer(nn.Linear(2, 2), betas, {"lr": torch.tensor(0.1), "betas": -3}).close()
+    (group,) = second.param_groups
+    assert (group["lr"], group["dampening"]) == (0.1, 0.5)
+
+
+def test_an_option_that_no_step_reads() -> None:
+    message = (
+        "in parameter group 0, 'wd' is a hyperparameter that the step has as a constant; "
+        "add it to hyper"
+    )
+    model = nn.Linear(3, 2)
+    groups = [{"params": model.weight, "wd": 0.5}, {"params": model.bias, "tag": "b"}]
+    with pytest.raises(ZeroOptError) as raised:
+        zo.Optimizer(groups, ADAMAX, {"lr": 0.1})
+    assert str(raised.value) == message
+    optimizer = zo.Optimizer(model, ADAMAX, {"lr": 0.1})
+    optimizer.param_groups[0]["wd"] = 0.1
+    model(torch.ones(1, 3)).sum().backward()
+    with pytest.raises(ZeroOptError) as raised:
+        optimizer.step()
+    assert str(raised.value) == message
+    # As schedules change them.
+    model = nn.Linear(2, 2)
+    optimizer = make(model)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == HYPER["lr"] / 2
+
+
 def differ() -> None:
     ir = ADAMAX.read_text()
     make_other = ir.replace("%ratio, %step, %p", "%ratio, %step, %m") if get_rank() else ir
     zo.Optimizer(nn.Linear(2, 2), make_other, HYPER)
+
+
+def lack_the_file() -> None:
+    zo.Optimizer(nn.Linear(2, 2), "none.mlir" if get_rank() else ADAMAX, HYPER)
+
+
+def test_a_file_that_one_rank_lacks(workers: Workers) -> None:
+    for message in workers.run_failing(lack_the_file):
+        assert message == (
+            "ZeroOptError: rank 1: the optimizer is IR, or a file of it, and 'none.mlir' "
+            "cannot be read: No such file or directory"
+        )
 
 
 def test_ranks_with_different_optimizers(workers: Workers) -> None:
@@ -148,6 +221,26 @@ def test_ranks_with_different_optimizers(workers: Workers) -> None:
         (ADAMAX, {"wd": 0.1}, "the optimizer needs a value of 'lr'; add it to hyper"),
         (ADAMAX, {"lr": "fast"}, "lr must be a finite number, got 'fast'"),
         (ADAMAX, {"lr": float("nan")}, "lr must be a finite number, got nan"),
+        (ADAMAX, {"lr": True}, "lr must be a finite number, got True"),
+        (ADAMAX, {"lr": 10**400}, f"lr must be a finite number, got {10**400}"),
+        (
+            ADAMAX,
+            None,
+            "hyper has values of hyperparameters by name, got NoneType; pass a dict, such "
+            "as {'lr': 1e-3}",
+        ),
+        (
+            b"zero.optimizer",
+            HYPER,
+            "the optimizer is IR, or a file of it, got bytes; pass a text with "
+            "zero.optimizer, or a path",
+        ),
+        (
+            "a\0b",
+            HYPER,
+            "the optimizer is IR, or a file of it, and 'a\\x00b' cannot be read: embedded "
+            "null byte",
+        ),
         (
             ADAMAX,
             {"lr": 0.1, "params": 1.0},
@@ -155,9 +248,15 @@ def test_ranks_with_different_optimizers(workers: Workers) -> None:
             "give it another name in the IR",
         ),
         (
-            "zero.optimizer @half",
+            ADAMAX.read_text().replace("beta1_t = 1.0", "beta1.t = 1.0"),
             HYPER,
-            "the step cannot be compiled: <optimizer>:1:21: custom op "
+            "counter 'beta1.t' of the optimizer has a dot in its name; give it another one "
+            "in the IR",
+        ),
+        (
+            "zero.optimizer @half {",
+            HYPER,
+            "the step cannot be compiled: <optimizer>:1:22: custom op "
             "'zero.optimizer' expected 'hyper'",
         ),
         (

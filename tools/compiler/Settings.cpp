@@ -99,17 +99,22 @@ static LogicalResult setOption(OptionText &option, const json::Value &value,
 
 LogicalResult zero::readSettings(StringRef text, CompileSettings &settings,
                                  std::string &message) {
-  message = "options: must be an object of JSON, such as {\"stage\": 2}";
-  if (isNestedDeeply(text))
+  constexpr const char *kExpected =
+      "options: must be an object of JSON, such as {\"stage\": 2}";
+  if (isNestedDeeply(text)) {
+    message = kExpected;
     return failure();
+  }
   llvm::Expected<json::Value> parsed = json::parse(text);
   if (!parsed) {
     message = "options: " + toString(parsed.takeError());
     return failure();
   }
   const json::Object *object = parsed->getAsObject();
-  if (!object)
+  if (!object) {
+    message = kExpected;
     return failure();
+  }
   SmallVector<OptionText *> known;
   for (OptionText LowerSettings::*option : kLowerOptions)
     // Only a scheduled step has code, so --until is not for clients.

@@ -79,15 +79,17 @@ LogicalResult zero::readOptimizer(StringRef text, StringRef file,
   DialectRegistry registry;
   registerDriverDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string first;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (message.empty() &&
-        diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      message = describe(diagnostic);
+    if (first.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      first = describe(diagnostic);
   });
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(text, &context, file);
-  if (!module)
+  if (!module) {
+    message = first;
     return failure();
+  }
   auto optimizers = llvm::to_vector(module->getOps<OptimizerOp>());
   if (optimizers.size() != 1 ||
       !llvm::hasSingleElement(module->getBody()->getOperations())) {

@@ -42,6 +42,11 @@ StringRef zero::describeRecipes() {
          "\"lr\": \"NAME\"}";
 }
 
+/// Items that have a value and are no hyperparameters.
+static constexpr StringRef kItemsWithValue[] = {"max_norm",     "accumulator",
+                                                "reduce_dtype", "gather_dtype",
+                                                "nonfinite",    "loss_scale"};
+
 /// As much of |text| of a user as a message shows.
 static std::string cut(StringRef text) {
   constexpr size_t kMost = 80;
@@ -173,7 +178,7 @@ static LogicalResult split(StringRef text, std::vector<std::string> &items,
 static LogicalResult chooseOptimizer(StringRef text, OpenFile open,
                                      RecipeOptimizer &optimizer, ExitCode &code,
                                      std::string &message) {
-  if (text.contains("zero.optimizer")) {
+  if (text.contains("zero.optimizer") && text.contains('{')) {
     code = ExitCode::failed;
     return readOptimizer(text, "<optimizer>", optimizer, message);
   }
@@ -203,6 +208,14 @@ LogicalResult zero::readRecipe(StringRef text, OpenFile open, Recipe &recipe,
   if (failed(split(text, items, message)) ||
       failed(chooseOptimizer(items[0], open, recipe.optimizer, code, message)))
     return failure();
+  for (const OptimizerHyper &hyper : recipe.optimizer.hyper)
+    if (llvm::is_contained(kItemsWithValue, hyper.name)) {
+      code = ExitCode::failed;
+      message = "hyperparameter '" + hyper.name + "' of " +
+                recipe.optimizer.name +
+                " has the name of an item of a recipe; give it another name";
+      return failure();
+    }
   code = ExitCode::usage;
   for (StringRef entry : ArrayRef(items).drop_front()) {
     auto [item, value] = entry.split('=');

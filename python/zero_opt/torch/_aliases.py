@@ -69,6 +69,12 @@ def has_no_values(parameter: torch.Tensor) -> bool:
     return parameter in _without_values and bool(parameter.isnan().all())
 
 
+def list_open() -> list[Aliases]:
+    """Of all optimizers that are open."""
+    found = {id(aliases): aliases for owner in _owners.values() if (aliases := owner())}
+    return [aliases for aliases in found.values() if not aliases.is_released]
+
+
 def find_owner(parameter: torch.Tensor) -> Aliases | None:
     """Whose memory |parameter| uses, if an open optimizer has it."""
     owner = _owners.get(id(parameter))

@@ -68,7 +68,7 @@ def _list_saved(state_dict: Any) -> tuple[Mapping[Any, Any], Groups]:
 
 
 def match(
-    state_dict: Any, groups: Groups, trained: list[Placed]
+    state_dict: Any, groups: Groups, trained: list[Placed], recipe: Recipe
 ) -> tuple[dict[str, Saved], Groups]:
     """What |state_dict| has for each parameter, by name, and the new parameter groups."""
     state, saved_groups = _list_saved(state_dict)
@@ -83,7 +83,7 @@ def match(
     found: dict[str, Saved] = {}
     result: Groups = []
     for number, (group, saved) in enumerate(zip(groups, saved_groups, strict=True)):
-        for option in UNKNOWN:
+        for option in recipe.list_unknown():
             if (
                 option not in group
                 and option != "decoupled_weight_decay"
@@ -94,7 +94,11 @@ def match(
                     f"{saved[option]}, which no step computes; load a state without it"
                 )
         _check_names(group, saved)
-        kept = {k: v for k, v in saved.items() if k not in (*_IGNORED, *UNKNOWN)}
+        kept = {
+            name: value
+            for name, value in saved.items()
+            if name in recipe.hyper or name not in (*_IGNORED, *UNKNOWN)
+        }
         result.append(group | kept)
         for key, parameter in zip(saved["params"], group["params"], strict=True):
             if name := names.get(id(parameter)):

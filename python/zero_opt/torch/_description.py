@@ -34,7 +34,7 @@ class Recipe:
     """An optimizer of the compiler: how a parameter group says each of its
     hyperparameters, in the compiler's order; what torch calls its state; the optimizer
     of torch with the same state, if there is one; and the optimizer itself, where its
-    user has written it."""
+    user has written it (_written.py)."""
 
     name: str
     hyper: Mapping[str, Callable[[dict[str, Any]], float]]
@@ -44,8 +44,19 @@ class Recipe:
 
     def get_beta(self, counter: str) -> Callable[[dict[str, Any]], float] | None:
         """The hyperparameter whose product over steps |counter| is: "beta1" of "beta1_t".
-        None in an optimizer that its user has written."""
-        return None if self.ir else self.hyper[counter.removesuffix("_t")]
+        None if it is another number."""
+        return self.hyper[counter.removesuffix("_t")]
+
+    def check_values(self, where: str, options: Mapping[str, Any]) -> None:
+        check_hyperparameters(where, options)
+
+    def list_unknown(self) -> list[str]:
+        """Options of torch's optimizers that change what a step computes, and that this
+        one does not have."""
+        return [*UNKNOWN]
+
+    def check_unread(self, where: str, options: Mapping[str, Any]) -> None:
+        """Refuses options of a parameter group that no step would read."""
 
 
 LossScale: TypeAlias = "str | float | None"
@@ -133,6 +144,7 @@ def check_frozen_travel(frozen: Iterable[Named], gather_dtype: torch.dtype | Non
 
 def check_arguments(
     optimizer: str,
+    recipe: Recipe,
     groups: list[ListedGroup],
     max_norm: float | None,
     zero: int,
@@ -212,13 +224,15 @@ def check_arguments(
         )
     names: dict[str, torch.Tensor] = {}
     for number, group in enumerate(groups):
-        check_hyperparameters(f"in parameter group {number}, ", group.options)
+        where = f"in parameter group {number}, "
+        recipe.check_values(where, group.options)
+        recipe.check_unread(where, group.options)
         if "max_norm" in group.options:
             raise ZeroOptError(
                 f"parameter group {number} has 'max_norm', and clipping is by the norm of "
                 "all gradients; make max_norm an argument of the optimizer"
             )
-        for option in UNKNOWN:
+        for option in recipe.list_unknown():
             if group.options.get(option):
                 raise ZeroOptError(
                     f"parameter group {number} has '{option}', which {optimizer} does not "

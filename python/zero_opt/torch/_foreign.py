@@ -13,7 +13,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch._aliases import find_owner
+from zero_opt.torch._aliases import list_open
 from zero_opt.torch._state_dicts import StateDicts
 
 
@@ -21,16 +21,17 @@ def _refuse(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
     if isinstance(optimizer, StateDicts):
         return
     kind = type(optimizer).__name__
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            owner = find_owner(parameter)
-            for entry in owner.trained if owner else ():
-                if entry.parameter is parameter:
-                    raise ZeroOptError(
-                        f"{kind}.step() has parameter '{entry.name}', whose gradients a "
-                        f"zero_opt optimizer takes; leave it out of {kind}, or close() the "
-                        "zero_opt optimizer first"
-                    )
+    stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    for aliases in list_open():
+        for entry in aliases.trained:
+            # A parameter that was replaced is the model's, and not yet the step's.
+            current = [entry.parameter, *(slot.get() for slot in entry.slots)]
+            if any(id(parameter) in stepped for parameter in current):
+                raise ZeroOptError(
+                    f"{kind}.step() has parameter '{entry.name}', whose gradients a "
+                    f"zero_opt optimizer takes; leave it out of {kind}, or close() the "
+                    "zero_opt optimizer first"
+                )
 
 
 def watch() -> None:

@@ -25,7 +25,6 @@ from zero_opt.torch._description import (
     Offload,
     check_arguments,
     check_frozen_travel,
-    check_hyperparameters,
     check_unknown,
     describe_step,
     list_trained,
@@ -87,7 +86,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         **others: Any,
     ) -> None:
         check_unknown(type(self).__name__, others)
-        check_hyperparameters("", defaults)
+        self.recipe.check_values("", defaults)
         if isinstance(params, nn.Module):
             model = params
         elif model is not None:
@@ -95,6 +94,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         groups = list_groups(params)
         check_arguments(
             type(self).__name__,
+            self.recipe,
             groups,
             max_norm,
             zero,
@@ -283,6 +283,10 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
 
     def _read_inputs(self) -> list[float]:
         """In the order of the recipe: by parameter group, then max_norm."""
+        for number in self._trained_groups:
+            self.recipe.check_unread(
+                f"in parameter group {number}, ", self.param_groups[number]
+            )
         inputs = [
             float(read(self.param_groups[number]))
             for number in self._trained_groups

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -26,6 +26,8 @@ from zero_opt.torch._description import Recipe
 from zero_opt.torch._parameters import DTYPES
 
 _TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()} | {"f64": torch.float64}
+# Values of entries of the state.
+Writes: TypeAlias = list[tuple[StateEntry, torch.Tensor]]
 MASTER = "master"
 PARAMETER = "parameter"
 
@@ -131,8 +133,8 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
     def load(self, saved: Mapping[str, tuple[dict[str, Any], dict[str, Any]]]) -> None:
         """|saved| has the state and the parameter group of each parameter, by name. Nothing
         is written if something is missing."""
-        writes: list[tuple[StateEntry, torch.Tensor]] = []
-        parameters: list[tuple[StateEntry, torch.Tensor]] = []
+        writes: Writes = []
+        parameters: Writes = []
         writes += self._collect_loss_scale(saved[self._trained[0].name][0])
         for trained in self._trained:
             state, group = saved[trained.name]
@@ -147,14 +149,13 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         # The model says what its parameters are, before or after this call. Where they are
         # not the rounded master weights, the next step takes the parameters. Master
         # weights that were not saved are the parameters.
-        for entry, values in writes + parameters:
-            _write(self._step, entry, values)
+        self.write(writes + parameters)
 
-    def load_whole(
+    def collect_whole(
         self, trained: Placed, saved: dict[str, Any], group: dict[str, Any]
-    ) -> None:
-        """Writes all state of |trained|, and the parameter: |saved| has all elements of
-        each, in one dimension."""
+    ) -> Writes:
+        """What makes |saved| all state of |trained|, and the parameter: it has all elements
+        of each, in one dimension."""
         writes = [
             *self._collect(trained, saved),
             *self._collect_counters(trained, saved, group),
@@ -162,6 +163,9 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         if trained.unit is None:
             for entry in self._entries[trained.number][PARAMETER]:
                 writes.append((entry, saved[PARAMETER][entry.begin : entry.end]))
+        return writes
+
+    def write(self, writes: Writes) -> None:
         for entry, values in writes:
             _write(self._step, entry, values)
 

@@ -122,7 +122,7 @@ class StateDicts(torch.optim.Optimizer):
         optimizer of this name."""
         self._prepare_state("load_state_dict")
         states, groups = _checkpoint.match(
-            state_dict, self.param_groups, self._aliases.trained
+            state_dict, self.param_groups, self._aliases.trained, self.recipe
         )
         self._state.load(states)
         # The model says what its parameters are, whichever of the two is loaded first.
@@ -143,6 +143,7 @@ class StateDicts(torch.optim.Optimizer):
             self.param_groups,
             self.recipe,
             self._ranks,
+            self._model() if self._model is not None else None,
         )
         self._aliases.note_step()
         return steps
@@ -153,11 +154,12 @@ class StateDicts(torch.optim.Optimizer):
         loads it with "load_universal": true in "checkpoint", on any number of ranks."""
         _universal.check_recipe(self.recipe)
         self._prepare_files("save_universal_checkpoint")
-        model = self.consolidate_model()
+        values = self.consolidate_model()
         _universal.save(
             folder,
             number,
-            model,
+            self._find_model("save_universal_checkpoint", "state_dict"),
+            values,
             self._state,
             self._aliases.trained,
             self.param_groups,

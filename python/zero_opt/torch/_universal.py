@@ -16,17 +16,19 @@ import os
 import pathlib
 import pickle
 import shutil
+import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
+from torch import nn
 
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import Placed
 from zero_opt.torch._checkpoint import Groups, assemble, count_steps, pack_groups
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._ranks import Ranks
-from zero_opt.torch._state import MASTER, PARAMETER, State
+from zero_opt.torch._state import MASTER, PARAMETER, State, Writes
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 
@@ -42,13 +44,35 @@ _REMEDY = "give the folder that ds_to_universal has written, or convert again"
 
 
 def _read(path: pathlib.Path) -> Any:
+    if path.exists() and not zipfile.is_zipfile(path):
+        raise ZeroOptError(f"'{path}' is damaged, or no file of torch.save; {_REMEDY}")
     try:
         return torch.load(path, map_location="cpu", mmap=True, weights_only=True)
     except OSError as error:
         raise ZeroOptError(f"'{path}' cannot be read: {error.strerror or error}") from error
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "damaged"
-        raise ZeroOptError(f"'{path}' cannot be read: {reason}; {_REMEDY}") from error
+    except pickle.UnpicklingError as error:
+        raise ZeroOptError(
+            f"'{path}' has more than tensors and numbers, which could run code; {_REMEDY}"
+        ) from error
+    except (RuntimeError, EOFError) as error:
+        raise ZeroOptError(f"'{path}' cannot be read: {error}; {_REMEDY}") from error
+
+
+def _get_place(name: str) -> pathlib.PurePath:
+    """The folder of a parameter, below "zero"."""
+    if "/" in name or "\0" in name or name in ("", ".", ".."):
+        raise ZeroOptError(
+            f"parameter '{name}' has no name of a folder, and a universal checkpoint has a "
+            "folder for each parameter; give it another name"
+        )
+    return pathlib.PurePath("zero") / name
+
+
+def _name(trained: list[Placed], model: nn.Module | None) -> dict[int, str]:
+    """The names of parameters by number. DeepSpeed has those of the model."""
+    names = model.named_parameters() if model is not None else []
+    own = {id(parameter): name for name, parameter in names}
+    return {entry.number: own.get(id(entry.parameter), entry.name) for entry in trained}
 
 
 def _read_tensor(path: pathlib.Path, shape: torch.Size) -> torch.Tensor:
@@ -73,7 +97,13 @@ def _find_folder(folder: Folder) -> pathlib.Path:
     path = pathlib.Path(folder)
     latest = path / "latest_universal"
     if not (path / "zero").is_dir() and latest.is_file():
-        path = path / latest.read_text().strip()
+        name = latest.read_text().strip()
+        path = path / name
+        if "/" in name or not (path / "zero").is_dir():
+            raise ZeroOptError(
+                f"'{latest}' names '{name}', and there is no folder of this name with a "
+                f"universal checkpoint; {_REMEDY}"
+            )
     if not (path / "zero").is_dir():
         raise ZeroOptError(
             f"folder '{folder}' has no universal checkpoint: there is no folder 'zero' and "
@@ -86,14 +116,25 @@ def _find_folder(folder: Folder) -> pathlib.Path:
 def _read_number_of_steps(folder: pathlib.Path) -> int:
     """How many steps were made, by the files of the model; -1 if they do not say so."""
     for path in sorted(folder.glob("*mp_rank_*_model_states.pt")):
-        states = _read(path)
-        if isinstance(states, Mapping) and isinstance(states.get("global_steps"), int):
-            return int(states["global_steps"]) - int(states.get("skipped_steps", 0))
+        try:
+            states = _read(path)
+        except ZeroOptError:
+            continue  # such as one with objects of the training script
+        if not isinstance(states, Mapping):
+            continue
+        steps, skipped = states.get("global_steps"), states.get("skipped_steps", 0)
+        if type(steps) is int and type(skipped) is int:
+            return steps - skipped
     return -1
 
 
 def check_recipe(recipe: Recipe) -> None:
     names = list(recipe.state.values())
+    if recipe.ir:
+        raise ZeroOptError(
+            "a universal checkpoint has the state of Adam, and the optimizer is IR; it is "
+            "for AdamW and Adam"
+        )
     if names != _ADAM:
         raise ZeroOptError(
             f"a universal checkpoint has the state of Adam, and {recipe.name} has "
@@ -104,28 +145,30 @@ def check_recipe(recipe: Recipe) -> None:
 class _Reader:
     """Reads the state of each parameter, as State.load_whole takes it."""
 
-    def __init__(self, folder: Folder, recipe: Recipe) -> None:
+    def __init__(self, folder: Folder, recipe: Recipe, names: dict[int, str]) -> None:
+        self._names = names
         self._folder = _find_folder(folder)
         self.steps = _read_number_of_steps(self._folder)
         check_recipe(recipe)
 
     def read(self, entry: Placed) -> dict[str, Any]:
-        folder = self._folder / "zero" / entry.name
+        name = self._names[entry.number]
+        folder = self._folder / _get_place(name)
         if not folder.is_dir():
             raise ZeroOptError(
-                f"'{self._folder}' has no parameter '{entry.name}'; give the optimizer the "
+                f"'{self._folder}' has no parameter '{name}'; give the optimizer the "
                 "model that was trained, so that names are the same"
             )
         shape = entry.view.shape
         found: dict[str, Any] = {
-            name: _read_tensor(folder / f"{name}.pt", shape) for name in _ADAM
+            kind: _read_tensor(folder / f"{kind}.pt", shape) for kind in _ADAM
         }
         weights = _read_tensor(folder / "fp32.pt", shape)
         step = folder / "step.pt"
         count = _read(step) if step.exists() else self.steps
         if isinstance(count, torch.Tensor) and count.numel() == 1:
             count = count.item()
-        if not isinstance(count, int | float) or not 0 <= count < float("inf"):
+        if not isinstance(count, int | float) or not 0 <= count < 2**53:
             raise ZeroOptError(
                 f"'{folder}' has no number of steps: step.pt is absent or damaged, and the "
                 f"model's files have none; {_REMEDY}"
@@ -140,22 +183,29 @@ def load(
     groups: Groups,
     recipe: Recipe,
     ranks: Ranks,
+    model: nn.Module | None,
 ) -> int:
     """Nothing is written if something is missing on a rank. Returns the number of steps."""
     owners = {id(p): group for group in groups for p in group["params"]}
     message = None
+
+    def collect(entry: Placed) -> Writes:
+        return state.collect_whole(entry, reader.read(entry), owners[id(entry.parameter)])
+
     try:
-        reader = _Reader(folder, recipe)
+        reader = _Reader(folder, recipe, _name(trained, model))
         for entry in trained:
-            reader.read(entry)
+            collect(entry)
     except ZeroOptError as error:
         message = str(error)
+    except Exception as error:  # of a damaged file; the other ranks wait for this one
+        message = f"'{folder}' cannot be read: {type(error).__name__}: {error}"
     for rank, found in enumerate(ranks.gather(message)):
         if found:
             where = f"rank {rank}: " if ranks.size > 1 else ""
             raise ZeroOptError(where + found)
     for entry in trained:
-        state.load_whole(entry, reader.read(entry), owners[id(entry.parameter)])
+        state.write(collect(entry))
     return reader.steps
 
 
@@ -183,14 +233,22 @@ def _collect(
 def save(
     folder: Folder,
     number: int,
-    model: Mapping[str, torch.Tensor],
+    model: nn.Module,
+    values: Mapping[str, torch.Tensor],
     state: State,
     trained: list[Placed],
     groups: Groups,
     recipe: Recipe,
     ranks: Ranks,
 ) -> None:
-    """Rank 0 writes, one parameter at a time. |model| is its state_dict(), on rank 0."""
+    """Rank 0 writes, one parameter at a time. |values| is the state_dict() of |model|, on
+    rank 0."""
+    if type(number) is not int or number < 0:
+        raise ZeroOptError(
+            f"the number of a checkpoint is that of steps, 0 or more, got {number!r}"
+        )
+    names = _name(trained, model)
+    places = {number: _get_place(name) for number, name in names.items()}
     owners = {id(p): group for group in groups for p in group["params"]}
     path = pathlib.Path(folder)
     final = path / f"global_step{number}"
@@ -208,7 +266,7 @@ def save(
             return
         try:
             body()
-        except (OSError, RuntimeError) as error:  # torch.save raises both
+        except Exception as error:  # of the file, or of what is no value of a file
             message = f"'{final}' cannot be written: {error}"
 
     def begin() -> None:
@@ -223,7 +281,7 @@ def save(
         write(
             "mp_rank_00_model_states.pt",
             {
-                "module": dict(model),
+                "module": dict(values),
                 "global_steps": number,
                 "skipped_steps": 0,
                 "dp_world_size": ranks.size,
@@ -242,7 +300,7 @@ def save(
     for entry in trained:
         files = _collect(entry, state, owners[id(entry.parameter)], recipe, ranks)
         for name, value in (files or {}).items():
-            attempt(functools.partial(write, f"zero/{entry.name}/{name}", value))
+            attempt(functools.partial(write, f"{places[entry.number]}/{name}", value))
     attempt(end)
     if message := ranks.broadcast(message):
         raise ZeroOptError(message)

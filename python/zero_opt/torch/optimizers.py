@@ -50,6 +50,7 @@ from typing import Any
 import torch
 
 from zero_opt.errors import ZeroOptError
+from zero_opt.torch import _ranks
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._optimizer import CompiledOptimizer
 from zero_opt.torch._parameters import Params
@@ -158,7 +159,8 @@ class Optimizer(CompiledOptimizer):
     """An optimizer of the user's own, such as examples/adamax.mlir: |ir| is a
     zero.optimizer of the zero dialect, or the name of a file of it. |hyper| has values of
     its hyperparameters, which are options of parameter groups and may change between steps.
-    Those that |hyper| leaves out keep the defaults of the IR."""
+    Those that |hyper| leaves out keep the defaults of the IR; |hyper| has lr if the IR
+    has."""
 
     def __init__(
         self,
@@ -167,7 +169,8 @@ class Optimizer(CompiledOptimizer):
         hyper: Mapping[str, float],
         **step: Any,
     ) -> None:
-        self.recipe = make_recipe(ir, hyper)
+        ranks = _ranks.find_ranks(step.get("process_group"))
+        self.recipe = make_recipe(ir, hyper, ranks)
         super().__init__(params, hyper, **step)
 
 
