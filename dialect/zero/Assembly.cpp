@@ -302,7 +302,7 @@ static void printNamedReals(OpAsmPrinter &printer, ArrayAttr names,
   printer << "[";
   llvm::interleaveComma(names.getAsRange<StringAttr>(), printer,
                         [&](StringAttr name) {
-                          printer << name.getValue();
+                          printer.printKeywordOrString(name.getValue());
                           if (Attribute value = values.get(name)) {
                             printer << " = ";
                             printer.printAttributeWithoutType(value);
@@ -413,13 +413,15 @@ void zero::printHyperArguments(OpAsmPrinter &printer, Operation *,
   printer << "hyper(";
   llvm::interleaveComma(llvm::zip(names.getAsRange<StringAttr>(), operands),
                         printer, [&](auto pair) {
-                          printer << std::get<0>(pair).getValue() << " = "
-                                  << std::get<1>(pair);
+                          printer.printKeywordOrString(
+                              std::get<0>(pair).getValue());
+                          printer << " = " << std::get<1>(pair);
                         });
   if (!names.empty() && !constants.empty())
     printer << ", ";
   llvm::interleaveComma(constants, printer, [&](NamedAttribute constant) {
-    printer << constant.getName().getValue() << " = ";
+    printer.printKeywordOrString(constant.getName().getValue());
+    printer << " = ";
     printer.printAttributeWithoutType(constant.getValue());
   });
   printer << ")";

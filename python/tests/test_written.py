@@ -277,4 +277,4 @@ def test_refused(ir: Any, hyper: dict[str, Any], message: str) -> None:
     with pytest.raises(ZeroOptError) as raised:
         zo.Optimizer(model, ir, hyper)
     assert str(raised.value) == message
-    assert not model.weight._backward_hooks
+    assert not model.weight._post_accumulate_grad_hooks

@@ -279,7 +279,8 @@ void StepWriter::writeUpdates(StringRef gradients) {
     size_t numInputs = 0;
     llvm::interleaveComma(group.hyper, os, [&](const auto &hyper) {
       const auto &[name, value] = hyper;
-      os << name << " = " << operand(value);
+      // Quoted where a symbol is.
+      os << StringRef(symbol(name)).drop_front() << " = " << operand(value);
       numInputs += !value.input.empty() || !value.schedule.empty();
     });
     os << ")\n      : (";
