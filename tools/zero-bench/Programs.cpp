@@ -12,6 +12,7 @@
 #include "codegen/library/WriteFile.h"
 #include "codegen/validate/Validate.h"
 #include "dialect/zrt/ZrtDialect.h"
+#include "tools/zero-bench/Bench.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
