@@ -65,7 +65,7 @@ class StepDescription:
 
     def describe(self) -> str:
         choices = [
-            name if value in (True, name) else f"{name}={value}"
+            name if value is True or value == name else f"{name}={value}"
             for name, value in self.choices.items()
         ]
         return f"'{','.join([self.optimizer, *choices])}' of stage {self.stage}"

@@ -131,10 +131,9 @@ def count_steps(products: dict[str, float], group: dict[str, Any], recipe: Recip
     rounded to 0."""
     count = 0
     for name, product in products.items():
-        read_beta = recipe.get_beta(name)
-        if product == 1 or read_beta is None:
+        beta = recipe.hyper[name.removesuffix("_t")](group)
+        if product == 1:
             continue
-        beta = read_beta(group)
         if not 0 < beta < 1:
             count = max(count, 1)
             continue

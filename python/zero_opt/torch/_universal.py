@@ -143,7 +143,7 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 class _Reader:
-    """Reads the state of each parameter, as State.load_whole takes it."""
+    """Reads the state of each parameter, as State.collect_whole takes it."""
 
     def __init__(self, folder: Folder, recipe: Recipe, names: dict[int, str]) -> None:
         self._names = names
@@ -247,8 +247,7 @@ def save(
         raise ZeroOptError(
             f"the number of a checkpoint is that of steps, 0 or more, got {number!r}"
         )
-    names = _name(trained, model)
-    places = {number: _get_place(name) for number, name in names.items()}
+    places = {key: _get_place(name) for key, name in _name(trained, model).items()}
     owners = {id(p): group for group in groups for p in group["params"]}
     path = pathlib.Path(folder)
     final = path / f"global_step{number}"
