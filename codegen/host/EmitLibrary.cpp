@@ -154,6 +154,8 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
     addExecutables(code, globals, fields);
     addUnits(stage.tables, globals, fields);
     fields.append({globals.integer(64, 0), {}, {}}); // no shapes
+    fields.push_back(
+        emitRows(globals, "accumulators", stage.tables.accumulators));
     libraries.push_back(globals.structure("library", fields).symbol);
   }
   // The library of the first stage lists the others.
@@ -169,6 +171,8 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
   globals.setPrefix(isSplit ? "stage0." : "");
   addUnits(stages.front().tables, globals, first);
   addDimensions(stages.front().tables, globals, first);
+  first.push_back(
+      emitRows(globals, "accumulators", stages.front().tables.accumulators));
   globals.setPrefix("");
   globals.structure("library", first);
   emitLibraryPointer(globals, symbol);

@@ -39,6 +39,7 @@ private:
   void addDimensions(ValueType type, MeshOp mesh);
   LogicalResult addBuckets(MeshOp mesh);
   void addStates();
+  void addAccumulators();
   void addUnits();
   void addFrozen();
   void addProtocol();
@@ -269,6 +270,24 @@ void TableReader::addStates() {
                                  static_cast<int64_t>(op.getIndex())});
 }
 
+void TableReader::addAccumulators() {
+  llvm::DenseMap<Attribute, zrt::AccumulatorOp> accumulators;
+  for (auto op : program.getOps<zrt::AccumulatorOp>())
+    accumulators[op.getBucketAttr()] = op;
+  if (accumulators.empty())
+    return;
+  auto getPartial = [&](FlatSymbolRefAttr symbol) {
+    auto buffer = zrt::lookup<zrt::BufferOp>(symbols, program, symbol);
+    return tables.getSet(buffer.getValueType().getAxes(PlacementKind::Partial));
+  };
+  for (auto table : program.getOps<zrt::BucketTableOp>()) {
+    FlatSymbolRefAttr buffer =
+        accumulators[table.getBucketAttr()].getBufferAttr();
+    tables.accumulators.push_back({tables.getBuffer(buffer), getPartial(buffer),
+                                   getPartial(table.getGradientAttr())});
+  }
+}
+
 /// Whether no handler but those that close buckets reads the buffers that their
 /// gradients arrive in.
 static bool leavesScratch(zrt::ProgramOp program, zrt::SequenceOp sequence) {
@@ -436,6 +455,7 @@ FailureOr<Tables> TableReader::build() {
   if (failed(addBuckets(mesh)))
     return failure();
   addStates();
+  addAccumulators();
   addUnits();
   addFrozen();
   addProtocol();

@@ -33,13 +33,17 @@ std::string LibraryNames::parameter(int64_t row) const {
                  [&] { return text(library.parameters[row].name); });
 }
 
+std::string LibraryNames::axesOf(int64_t set, int64_t stages) const {
+  std::vector<std::string> names;
+  for (int64_t a = 0; a < library.num_axes; ++a)
+    if (set >> a & 1)
+      names.push_back(text(library.axes[a].name));
+  return set ? axesText(names, stages) : "none";
+}
+
 std::string LibraryNames::axes(int64_t row) const {
   return nameRow(row, library.num_axis_sets, [&] {
-    std::vector<std::string> names;
-    for (int64_t a = 0; a < library.num_axes; ++a)
-      if (library.axis_sets[row] >> a & 1)
-        names.push_back(text(library.axes[a].name));
-    return axesText(names, library.axis_set_stages[row]);
+    return axesOf(library.axis_sets[row], library.axis_set_stages[row]);
   });
 }
 

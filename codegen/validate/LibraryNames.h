@@ -25,6 +25,8 @@ public:
   std::string bucket(int64_t row) const;
   std::string parameter(int64_t row) const;
   std::string axes(int64_t row) const;
+  /// The axes of the bits of |set|.
+  std::string axesOf(int64_t set, int64_t stages = 0) const;
   std::string event(int64_t row) const;
   /// The events of a list, with spaces behind them.
   std::string events(int64_t first, int64_t count) const;

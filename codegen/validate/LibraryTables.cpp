@@ -34,6 +34,7 @@ private:
   void addFrozen();
   void addBuffers();
   void addScalars();
+  void addAccumulators();
   void addActivations();
   void addProtocol();
   void addHandlers();
@@ -102,6 +103,16 @@ void Reader::addBuckets() {
           row.num_readable < 0
               ? "its stream"
               : names.events(row.first_readable, row.num_readable)}});
+  }
+}
+
+void Reader::addAccumulators() {
+  for (int64_t b = 0; library.accumulators && b < library.num_buckets; ++b) {
+    const zero_rt_accumulator_row &row = library.accumulators[b];
+    add("accumulator of " + names.text(library.buckets[b].name),
+        {{"in", names.buffer(row.buffer)},
+         {"addends over", names.axesOf(row.partial)},
+         {"gradients over", names.axesOf(row.arrives)}});
   }
 }
 
@@ -274,6 +285,7 @@ std::vector<std::string> Reader::read() {
   addFrozen();
   addBuffers();
   addScalars();
+  addAccumulators();
   addActivations();
   addProtocol();
   addHandlers();

@@ -38,6 +38,7 @@ private:
   void addFrozen();
   void addBuffers();
   void addScalars();
+  void addAccumulators();
   void addActivations();
   void addProtocol();
   void addHandlers();
@@ -239,6 +240,20 @@ void TableReader::addBuffers() {
          {"shares", nameOrNone(op.getSharesAttr())}});
 }
 
+void TableReader::addAccumulators() {
+  auto getPartial = [&](FlatSymbolRefAttr symbol) {
+    auto buffer = zrt::lookup<zrt::BufferOp>(symbols, program, symbol);
+    return calls.axes(buffer.getValueType().getAxes(PlacementKind::Partial));
+  };
+  for (auto table : program.getOps<zrt::BucketTableOp>())
+    for (auto op : program.getOps<zrt::AccumulatorOp>())
+      if (op.getBucketAttr() == table.getBucketAttr())
+        add("accumulator of " + op.getBucket().str(),
+            {{"in", nameOrNone(op.getBufferAttr())},
+             {"addends over", getPartial(op.getBufferAttr())},
+             {"gradients over", getPartial(table.getGradientAttr())}});
+}
+
 void TableReader::addScalars() {
   for (auto op : program.getOps<zrt::StateOp>())
     add("state " + op.getRole().str(),
@@ -369,6 +384,7 @@ std::vector<std::string> TableReader::read() {
   addFrozen();
   addBuffers();
   addScalars();
+  addAccumulators();
   addActivations();
   addProtocol();
   addHandlers();

@@ -47,6 +47,19 @@ inline bool isSame(llvm::ArrayRef<mlir::StringAttr> axes,
          });
 }
 
+/// Checks that |buffer| keeps its memory over |what|, such as "steps".
+mlir::LogicalResult requireLasting(mlir::Operation *op, BufferOp buffer,
+                                   llvm::StringRef what = "steps");
+
+/// Checks that |buffer| has the rows of a bucket |name|, of type |rows|.
+mlir::LogicalResult requireShape(mlir::Operation *op, BufferOp buffer,
+                                 llvm::StringRef name, zero::ValueType rows);
+mlir::LogicalResult requireShape(mlir::Operation *op, BufferOp buffer,
+                                 zero::BucketOp bucket);
+
+/// scalar_state_c2, state_c4 and accumulator_c4.
+mlir::LogicalResult verifyStates(ProgramOp program);
+
 } // namespace zrt
 
 #endif // ZERO_DIALECT_ZRT_REQUIRE_H

@@ -191,18 +191,18 @@ LogicalResult SegmentsOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 /// Checks that |buffer| keeps its contents across steps.
-static LogicalResult requireLasting(Operation *op, BufferOp buffer) {
+LogicalResult zrt::requireLasting(Operation *op, BufferOp buffer,
+                                  StringRef what) {
   if (!buffer.getOnDemand() && !buffer.getShares())
     return success();
   return op->emitOpError() << "buffer @" << buffer.getSymName()
-                           << " lives across steps and must not "
+                           << " lives across " << what << " and must not "
                            << (buffer.getOnDemand() ? "be on demand"
                                                     : "share memory");
 }
 
-/// Whether |buffer| has the rows of the bucket |name|, of type |rows|.
-static LogicalResult requireShape(Operation *op, BufferOp buffer,
-                                  StringRef name, zero::ValueType rows) {
+LogicalResult zrt::requireShape(Operation *op, BufferOp buffer, StringRef name,
+                                zero::ValueType rows) {
   if (buffer.getValueType().hasRowsOf(rows))
     return success();
   return op->emitOpError() << "buffer @" << buffer.getSymName()
@@ -210,8 +210,8 @@ static LogicalResult requireShape(Operation *op, BufferOp buffer,
                            << buffer.getValueType() << " and " << rows;
 }
 
-static LogicalResult requireShape(Operation *op, BufferOp buffer,
-                                  zero::BucketOp bucket) {
+LogicalResult zrt::requireShape(Operation *op, BufferOp buffer,
+                                zero::BucketOp bucket) {
   return requireShape(op, buffer, bucket.getSymName(), bucket.getValueType());
 }
 
@@ -401,26 +401,4 @@ LogicalResult FrozenTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(requireLasting(*this, *parameters)))
     return failure();
   return verifyUnsharded(*this, *unsharded, *parameters, bucket.getUnitAttr());
-}
-
-LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // state_c1
-  auto bucket = lookup<zero::BucketOp>(symbols, *this, getBucketAttr());
-  if (!bucket)
-    return emitOpError() << "refers to " << getBucketAttr()
-                         << ", which is no zero.bucket of this module";
-  FailureOr<BufferOp> buffer =
-      require<BufferOp>(symbols, *this, getBufferAttr());
-  if (failed(buffer))
-    return failure();
-  // state_c2
-  if (failed(requireShape(*this, *buffer, bucket)))
-    return failure();
-  // state_c3
-  return requireLasting(*this, *buffer);
-}
-
-LogicalResult ScalarStateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // scalar_state_c1
-  return requireSlot(symbols, *this, getSlotsAttr(), getIndex());
 }

@@ -327,6 +327,32 @@ def Zrt_StateOp : Zrt_UserOp<"state"> {
   let assemblyFormat = "custom<Keyword>($role) `of` $bucket `in` $buffer attr-dict";
 }
 
+def Zrt_AccumulatorOp : Zrt_UserOp<"accumulator"> {
+  let summary = "Where the gradients of a bucket are summed between backward passes";
+  let description = [{
+    After a backward pass that was begun without a hint, and before the next one, the buffer
+    holds the sum of the gradients so far, as they arrived: of each rank, or of all ranks over
+    the axes that are not `partial` in its type. With an accumulator of each bucket a
+    checkpoint may be saved there. The proof checks that nothing else that is not state has a
+    value there that the step needs.
+
+    Constraints:
+
+    - `accumulator_c1`: bucket and buffer exist;
+    - `accumulator_c2`: the buffer has the bucket's shape, and holds gradients;
+    - `accumulator_c3`: the buffer is not on demand and shares no memory;
+    - `accumulator_c4`: each bucket of the program has one, or none has.
+
+    Example:
+
+    ```mlir
+    zrt.accumulator of @b0 in @b0.reduced
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$buffer);
+  let assemblyFormat = "`of` $bucket `in` $buffer attr-dict";
+}
+
 def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {
   let summary = "A scalar slot that lives across steps";
   let description = [{

@@ -334,37 +334,9 @@ LogicalResult ProgramOp::verifyRegions() {
       failed(verifyInputs(*this, mesh)) ||
       failed(verifySymbols(*this, symbols)) || failed(verifyRecords(*this)) ||
       failed(verifyUnitHandlers(*this)) ||
-      failed(verifyCaller(*this, symbols)) || failed(verifyFills(*this)))
+      failed(verifyCaller(*this, symbols)) || failed(verifyFills(*this)) ||
+      failed(verifyStates(*this)))
     return failure();
-  // scalar_state_c2
-  llvm::StringMap<ScalarStateOp> states;
-  for (auto state : getOps<ScalarStateOp>()) {
-    auto [known, isNew] = states.try_emplace(state.getRole(), state);
-    if (isNew)
-      continue;
-    InFlightDiagnostic diag =
-        state.emitOpError()
-        << "role '" << state.getRole()
-        << "' is taken: rename a parameter group, a loss scale, a "
-           "schedule or a counter";
-    diag.attachNote(known->second.getLoc()) << "the other one is here";
-    return diag;
-  }
-  // state_c4
-  llvm::DenseMap<std::pair<Attribute, Attribute>, StateOp> stateOf;
-  for (auto state : getOps<StateOp>()) {
-    auto [known, isNew] = stateOf.try_emplace(
-        {state.getBucketAttr(), state.getRoleAttr()}, state);
-    if (isNew)
-      continue;
-    InFlightDiagnostic diag =
-        state.emitOpError()
-        << "role '" << state.getRole() << "' of " << state.getBucketAttr()
-        << " is in " << known->second.getBufferAttr() << " already, got "
-        << state.getBufferAttr() << " as well; leave one of them out";
-    diag.attachNote(known->second.getLoc()) << "the other one is here";
-    return diag;
-  }
   // buffer_c2
   for (auto buffer : getOps<BufferOp>())
     if (failed(verifyOnMesh(buffer, mesh)))

@@ -312,6 +312,10 @@ void ProtocolBuilder::buildRoleChanges() {
           zrt::RoleAttr::get(program.getBuilder().getContext(), role));
     };
   };
+  for (auto &bucket : llvm::make_second_range(buckets))
+    program.getBuilder().create<zrt::AccumulatorOp>(
+        bucket.op.getLoc(), FlatSymbolRefAttr::get(bucket.op),
+        bucket.getAccumulator());
   beginNext = handler("begin_next", setRoleTo(Role::accumulator));
   reset = handler("reset", setRoleTo(Role::gradient));
 }

@@ -136,6 +136,8 @@ void IdleState::fillSlots() {
   for (auto op : program.getOps<zrt::SlotsOp>())
     for (auto [i, initial] : llvm::enumerate(op.getInitial())) {
       std::pair<StringAttr, int64_t> slot{op.getSymNameAttr(), i};
+      if (!writers.contains(slot))
+        lastingSlots.insert(slot);
       idle.slots[slot] = makeSource(
           algebra, writers.contains(slot)
                        ? algebra.undefined("slot " + std::to_string(i) +
@@ -145,7 +147,10 @@ void IdleState::fillSlots() {
     }
   for (auto op : program.getOps<zrt::ScalarStateOp>()) {
     auto slots = symbols.lookup<zrt::SlotsOp>(op.getSlotsAttr().getAttr());
-    Number &number = idle.slots[{op.getSlotsAttr().getAttr(), op.getIndex()}];
+    std::pair<StringAttr, int64_t> slot{op.getSlotsAttr().getAttr(),
+                                        op.getIndex()};
+    lastingSlots.insert(slot);
+    Number &number = idle.slots[slot];
     bool isScale = slots.isLossScale() && op.getIndex() == 0;
     number = makeSource(
         algebra, isScale ? algebra.symbol(kLossScale)
@@ -237,6 +242,21 @@ void IdleState::checkHolds(Operation *transition, const Contents &contents,
                            : findExample(algebra, piece.element.expr, old,
                                          /*ranks=*/1));
     return;
+  }
+}
+
+void IdleState::forgetOthers(const llvm::DenseSet<StringAttr> &kept,
+                             Memory &memory, StringRef why) {
+  for (auto &[name, contents] : memory.buffers)
+    if (!kept.contains(name) && !lasting.contains(name) &&
+        !contents.isForgotten())
+      contents.forget(algebra, "what @" + name.getValue() + " holds" + why);
+  for (auto &[slot, number] : memory.slots) {
+    auto [name, index] = slot;
+    if (!lastingSlots.contains(slot) && !number.expr->isUndefined())
+      number = {algebra.undefined(
+          ("slot " + llvm::Twine(index) + " of @" + name.getValue() + why)
+              .str())};
   }
 }
 

@@ -42,6 +42,10 @@ public:
   /// Checks that only handlers of apply write what the caller reads before it:
   /// parameters and state, and scalars but for those that `measure` computes.
   void checkWriters();
+  /// Makes all of |memory| undefined but |kept| and what lives across steps.
+  /// |why| follows its description in messages.
+  void forgetOthers(const llvm::DenseSet<mlir::StringAttr> &kept,
+                    Memory &memory, llvm::StringRef why);
   /// Checks that a step that is applied changes no frozen parameters.
   void checkFrozen(mlir::Operation *transition, Memory &memory);
   /// Checks that replicas hold one number, and that a copy equals its source.
@@ -92,6 +96,8 @@ private:
   const MeshAxes &axes;
   /// Buffers that live across steps.
   llvm::MapVector<mlir::StringAttr, Entry> lasting;
+  /// State, and slots that no call writes.
+  llvm::DenseSet<std::pair<mlir::StringAttr, int64_t>> lastingSlots;
 };
 
 } // namespace zero::prove

@@ -97,6 +97,7 @@ bool ProgramReader::initialize() {
     proof.report.opError(program) << "has no protocol: no gradient can arrive";
     return false;
   }
+  resumable = findResumable();
   findMeetings();
   return !proof.report.hasErrors();
 }
@@ -224,6 +225,8 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     llvm::append_range(next.sent, calls->sent);
     next.isOpen = false;
     next.hasEarlier = true;
+    if (next.state == resumable)
+      keepResumable(next.memory);
     return enter(std::move(next), transition);
   case zrt::Event::apply:
     if (!node.isOpen && !node.hasEarlier)
@@ -376,6 +379,7 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
   readOutcome(proof, committed, calls->outcome, semantics);
   if (proof.report.hasErrors()) {
     applied = std::move(semantics); // the numbers may tell the cause
+    semantics = std::move(before);
     return;
   }
   // Flags of kernels and of counters decide as the outcome does.
@@ -442,6 +446,8 @@ std::optional<StepSemantics> ProgramReader::run() {
           << "ranks meet in some backward passes and not in each: "
              "with different numbers of them they would "
              "wait for each other for ever";
+  if (!proof.report.hasErrors())
+    checkAccumulators();
   if (!proof.report.hasErrors())
     idle->checkWriters();
   if (!proof.report.hasErrors())

@@ -118,6 +118,13 @@ private:
   void receiveBucket(Node &node, zrt::TransitionOp transition,
                      mlir::FlatSymbolRefAttr bucket);
 
+  // Checkpoints between two backward passes (Accumulators.cpp).
+
+  mlir::StringAttr findResumable();
+  void keepResumable(Memory &memory);
+  void checkAccumulators();
+  void checkAccumulator(zrt::AccumulatorOp op, const Contents &contents);
+
   // Units of parameters that ranks shard (Units.cpp).
 
   void checkUnitMemory();
@@ -158,6 +165,8 @@ private:
   ClosedNumbers closed{algebra};
   llvm::SmallVector<zrt::TransitionOp> transitions;
   bool measures = false; // some transition is on measure
+  /// Where a checkpoint may be saved within a step; null: nowhere.
+  mlir::StringAttr resumable;
   llvm::SmallVector<zrt::BucketTableOp> arrivals;
   std::optional<IdleState> idle;
   std::vector<Node> nodes;

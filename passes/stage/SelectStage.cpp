@@ -89,7 +89,8 @@ void zero::selectStage(zrt::ProgramOp program,
                                             cast<FlatSymbolRefAttr>(symbol));
         return bucket.getValueType().isOnStage(coordinates);
       });
-    else if (isa<zrt::BucketTableOp, zrt::FrozenTableOp, zrt::StateOp>(op) &&
+    else if (isa<zrt::BucketTableOp, zrt::FrozenTableOp, zrt::StateOp,
+                 zrt::AccumulatorOp>(op) &&
              isElsewhere(&op))
       tables.push_back(&op);
     else if (auto unit = dyn_cast<zrt::UnitTableOp>(op);

@@ -22,7 +22,8 @@ namespace zero_rt {
 
 /// What a rank tells the others after a phase.
 struct PhaseReport {
-  int64_t number = 0; // of the caller
+  int64_t number = 0;    // of the caller
+  int64_t backwards = 0; // since the last apply
   int64_t save = 0;
   int64_t bytes = 0; // of a file
   char checksum[checksumDigits + 8] = "";

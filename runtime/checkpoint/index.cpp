@@ -19,7 +19,9 @@ using namespace zero_rt;
 
 static constexpr const char *indexFormat = "zero-opt checkpoint";
 /// Since version 2 a part is a box; layout.h.
-static constexpr int64_t indexVersion = 2;
+static constexpr int64_t indexVersion = 3;
+/// Of checkpoints without an accumulation in progress.
+static constexpr int64_t betweenStepsVersion = 2;
 /// An index of the maximum number of ranks is smaller.
 static constexpr int64_t mostIndexBytes = int64_t(1) << 27;
 
@@ -64,12 +66,16 @@ std::string zero_rt::formatIndex(const CheckpointIndex &index) {
   char hash[17];
   std::snprintf(hash, sizeof(hash), "%016llx",
                 (unsigned long long)index.planHash);
-  std::string text = "{\n  \"format\": " + quote(indexFormat) +
-                     ",\n  \"version\": " + std::to_string(indexVersion) +
-                     ",\n  \"save\": " + std::to_string(index.save) +
-                     ",\n  \"number\": " + std::to_string(index.number) +
-                     ",\n  \"step\": " + quote(index.step) +
-                     ",\n  \"plan_hash\": " + quote(hash);
+  std::string text =
+      "{\n  \"format\": " + quote(indexFormat) + ",\n  \"version\": " +
+      std::to_string(index.backwards ? indexVersion : betweenStepsVersion) +
+      ",\n  \"save\": " + std::to_string(index.save) +
+      ",\n  \"number\": " + std::to_string(index.number) +
+      (index.backwards
+           ? ",\n  \"backward_passes\": " + std::to_string(index.backwards)
+           : "") +
+      ",\n  \"step\": " + quote(index.step) +
+      ",\n  \"plan_hash\": " + quote(hash);
   const char *comma = "";
   text += ",\n  \"mesh\": {";
   for (const auto &[axis, size] : index.mesh) {
@@ -121,6 +127,12 @@ static zero_rt_status readFields(const Json &root, CheckpointIndex &out) {
                 "'save' is %lld, expected at most %lld", (long long)out.save,
                 (long long)mostSaves);
   ZERO_RT_TRY(count("number", 0, out.number));
+  if (version > betweenStepsVersion)
+    ZERO_RT_TRY(count("backward_passes", 1, out.backwards));
+  if (out.backwards > mostBackwards)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'backward_passes' is %lld, expected at most %lld",
+                (long long)out.backwards, (long long)mostBackwards);
   const std::string *step = root.findText("step");
   const std::string *hash = root.findText("plan_hash");
   const Json *mesh = root.find("mesh");

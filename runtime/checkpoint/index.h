@@ -22,9 +22,14 @@ namespace zero_rt {
 /// The most saves that a folder counts.
 constexpr int64_t mostSaves = 999'999'999'999'999'998;
 
+/// The most backward passes of a step that the proof looks at.
+constexpr int64_t mostBackwards = int64_t(1) << 26;
+
 struct CheckpointIndex {
   int64_t save = 0;   // counted in this folder, from 1
   int64_t number = 0; // of the caller, such as the number of steps
+  /// The backward passes whose gradients are in the checkpoint.
+  int64_t backwards = 0;
   uint64_t planHash = 0;
   std::string step;
   std::vector<std::pair<std::string, int64_t>> mesh;

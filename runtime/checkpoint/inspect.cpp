@@ -57,7 +57,10 @@ private:
     ZERO_RT_TRY(file.open(path));
     std::vector<char> data;
     for (StoredPiece &piece : pieces) {
-      Key key(piece.name, piece.part);
+      std::string part = piece.part;
+      if (!piece.addend.axes.empty())
+        part += (part.empty() ? "addend " : ", addend ") + piece.addend.text();
+      Key key(piece.name, part);
       bool isScalar = piece.dtype == ZERO_RT_F64 && piece.elements == 1;
       if (isScalar) {
         zero_rt_status status = readPiece(path, file, piece, data);

@@ -33,51 +33,77 @@ static int64_t partAxes(const zero_rt_library &whole,
   return axesOf(library, library.buckets[bucket].rows) & ~whole.stage_axes;
 }
 
-static std::string namePart(const zero_rt_library &library, int64_t axes,
-                            int32_t rank) {
-  std::string name;
-  for (int64_t a = 0; a < library.num_axes; ++a) {
-    const zero_rt_axis_row &axis = library.axes[a];
-    if ((axes >> a & 1) && axis.size > 1)
-      name += (name.empty() ? "" : ",") +
-              std::string(library.strings + axis.name) + "=" +
-              std::to_string(coordinateOf(library, rank, a)) + "/" +
-              std::to_string(axis.size);
-  }
-  return name;
-}
-
 std::string zero_rt::describePiece(const Piece &piece) {
   std::string text = "'" + piece.name + "' [" + std::to_string(piece.begin) +
                      ", " + std::to_string(piece.end) + ")";
-  return piece.part.empty() ? text : text + " of part " + piece.part;
+  if (!piece.part.empty())
+    text += " of part " + piece.part;
+  return piece.addend.axes.empty() ? text
+                                   : text + " of addend " + piece.addend.text();
 }
 
-std::vector<OwnPiece> zero_rt::listHeldPieces(const Step &step) {
+static OwnPiece makePiece(const Step &step, const StateEntry &entry) {
   const zero_rt_library &library = *step.library;
-  std::vector<OwnPiece> pieces;
-  for (const StateEntry &entry : step.entries) {
-    OwnPiece piece;
-    piece.entry = pieces.size();
-    piece.name = nameValue(library, entry.parameter, entry.role);
-    piece.dtype = ZERO_RT_F64;
-    piece.begin = entry.begin;
-    piece.end = entry.end;
-    piece.elements = 1;
-    if (entry.parameter >= 0) {
-      const zero_rt_parameter_row &row = library.parameters[entry.parameter];
-      piece.axesPart =
-          namePart(library, partAxes(*step.whole, library, row.bucket),
-                   step.runtime->rank);
-      piece.box = boxOf(*step.whole, entry.parameter, step.runtime->rank);
-      piece.part = !piece.box.isKnown()   ? piece.axesPart
-                   : !piece.box.isWhole() ? piece.box.text()
-                                          : "";
-      piece.dtype = int32_t(library.buffers[entry.buffer].dtype);
-      piece.elements = row.elements;
-    }
-    pieces.push_back(std::move(piece));
+  OwnPiece piece;
+  piece.source = entry;
+  piece.name = nameValue(library, entry.parameter, entry.role);
+  piece.dtype = ZERO_RT_F64;
+  piece.begin = entry.begin;
+  piece.end = entry.end;
+  piece.elements = 1;
+  if (entry.parameter < 0 || entry.buffer < 0)
+    return piece;
+  const zero_rt_parameter_row &row = library.parameters[entry.parameter];
+  piece.axesPart = addendOf(library, partAxes(*step.whole, library, row.bucket),
+                            step.runtime->rank)
+                       .text();
+  piece.box = boxOf(*step.whole, entry.parameter, step.runtime->rank);
+  piece.part = !piece.box.isKnown()   ? piece.axesPart
+               : !piece.box.isWhole() ? piece.box.text()
+                                      : "";
+  piece.dtype = int32_t(library.buffers[entry.buffer].dtype);
+  piece.elements = row.elements;
+  return piece;
+}
+
+/// The roles of what is there between two backward passes.
+static const char *const sumRole = "gradient_sum";
+static const char *const arrivalsRole = "gradient_arrivals";
+
+bool zero_rt::isOfAccumulation(const Piece &piece) {
+  std::string role = piece.name.substr(piece.name.rfind('.') + 1);
+  return role == sumRole || role == arrivalsRole;
+}
+
+static void addSums(const Step &step, int32_t parameter,
+                    std::vector<OwnPiece> &pieces) {
+  const zero_rt_library &library = *step.library;
+  const zero_rt_parameter_row &row = library.parameters[parameter];
+  const zero_rt_accumulator_row &sum = library.accumulators[row.bucket];
+  Range whole = {row.offset, row.offset + row.elements};
+  Range held = intersect(whole, step.held(sum.buffer));
+  int32_t rank = step.runtime->rank;
+  if (!held.empty()) {
+    pieces.push_back(
+        makePiece(step, {sumRole, parameter, int32_t(sum.buffer),
+                         held.begin - whole.begin, held.end - whole.begin}));
+    pieces.back().addend = addendOf(library, sum.partial, rank);
   }
+  if (row.optional) {
+    pieces.push_back(makePiece(step, {arrivalsRole, parameter, -1, 0, 1}));
+    pieces.back().addend = addendOf(library, sum.arrives, rank);
+  }
+}
+
+std::vector<OwnPiece> zero_rt::listHeldPieces(const Step &step, bool hasSums) {
+  std::vector<OwnPiece> pieces;
+  for (const StateEntry &entry : step.entries)
+    pieces.push_back(makePiece(step, entry));
+  for (int64_t b = 0; hasSums && b < step.library->num_buckets; ++b)
+    for (int32_t p : step.index.parametersOf(b))
+      addSums(step, p, pieces);
+  for (size_t i = 0; i < pieces.size(); ++i)
+    pieces[i].number = i;
   return pieces;
 }
 
@@ -93,6 +119,23 @@ static bool isOnEarlierStage(const Step &step, int64_t axes, Holds holds) {
       return true;
   }
   return false;
+}
+
+/// Whether this rank writes the number of arrivals of |parameter|.
+static bool writesArrivals(const Step &step, int32_t parameter) {
+  const zero_rt_library &library = *step.library;
+  int64_t bucket = library.parameters[parameter].bucket;
+  int64_t arrives = library.accumulators[bucket].arrives;
+  int64_t all = (int64_t(1) << library.num_axes) - 1;
+  int64_t alike = all & ~arrives & ~step.whole->stage_axes;
+  int32_t rank = step.runtime->rank;
+  if (groupOf(library, alike, rank).front() != rank)
+    return false;
+  auto hasParameter = [&](const zero_rt_library &stage) {
+    return stage.parameters[parameter].bucket >= 0;
+  };
+  return !isOnEarlierStage(step, step.whole->stage_axes & ~arrives,
+                           hasParameter);
 }
 
 static bool writesScalar(const Step &step, const char *role) {
@@ -112,11 +155,14 @@ static bool writesScalar(const Step &step, const char *role) {
   return !isOnEarlierStage(step, step.whole->stage_axes, hasRole);
 }
 
-/// The elements of a bucket that this rank writes of |entry|.
-static Range findWritten(const Step &step, const StateEntry &entry) {
+/// The elements of a bucket that this rank writes of |entry|, of which ranks
+/// have addends of their own over |partial|.
+static Range findWritten(const Step &step, const StateEntry &entry,
+                         int64_t partial) {
   const zero_rt_library &library = *step.library;
   int64_t bucket = library.parameters[entry.parameter].bucket;
-  int64_t owners = axesOf(library, library.buffers[entry.buffer].owners);
+  int64_t owners =
+      axesOf(library, library.buffers[entry.buffer].owners) | partial;
   // A parameter that is tied over stages is the same on all of them, unless
   // they have slices of it.
   auto hasParameter = [&](const zero_rt_library &stage) {
@@ -145,13 +191,13 @@ static zero_rt_status requireUtf8(const char *what, const std::string &name) {
               name.c_str(), what);
 }
 
-zero_rt_status zero_rt::listWrittenPieces(const Step &step,
+zero_rt_status zero_rt::listWrittenPieces(const Step &step, bool hasSums,
                                           std::vector<OwnPiece> &out) {
   const zero_rt_library &whole = *step.whole;
   for (int64_t a = 0; a < whole.num_axes; ++a)
     ZERO_RT_TRY(requireUtf8("axis", whole.strings + whole.axes[a].name));
   std::set<std::string> names;
-  std::vector<OwnPiece> held = listHeldPieces(step);
+  std::vector<OwnPiece> held = listHeldPieces(step, hasSums);
   for (OwnPiece &piece : held) {
     if (!names.insert(piece.name).second)
       return fail(ZERO_RT_INVALID_ARGUMENT,
@@ -159,14 +205,20 @@ zero_rt_status zero_rt::listWrittenPieces(const Step &step,
                   "give the parameter or the parameter group another name",
                   piece.name.c_str());
     ZERO_RT_TRY(requireUtf8("parameter or parameter group", piece.name));
-    const StateEntry &entry = step.entries[piece.entry];
-    if (entry.parameter < 0) {
-      if (writesScalar(step, entry.role))
+    StateEntry entry = piece.source;
+    if (entry.parameter < 0 || piece.isArrivals()) {
+      if (piece.isArrivals() ? writesArrivals(step, entry.parameter)
+                             : writesScalar(step, entry.role))
         out.push_back(std::move(piece));
       continue;
     }
-    int64_t offset = step.library->parameters[entry.parameter].offset;
-    Range written = findWritten(step, entry);
+    const zero_rt_parameter_row &row =
+        step.library->parameters[entry.parameter];
+    int64_t offset = row.offset;
+    bool isSum = piece.number >= step.entries.size();
+    Range written =
+        findWritten(step, entry,
+                    isSum ? step.library->accumulators[row.bucket].partial : 0);
     Range cut = intersect({piece.begin, piece.end},
                           {written.begin - offset, written.end - offset});
     if (cut.empty())
@@ -178,7 +230,20 @@ zero_rt_status zero_rt::listWrittenPieces(const Step &step,
   return ZERO_RT_OK;
 }
 
-StateNames::StateNames(const Step &step) {
+void StateNames::addSums(const zero_rt_library &library, int64_t parameter) {
+  const zero_rt_parameter_row &row = library.parameters[parameter];
+  const zero_rt_accumulator_row &sum = library.accumulators[row.bucket];
+  Addend addends = addendOf(library, sum.arrives, /*rank=*/0);
+  Value value = values.at(nameValue(library, parameter, "parameter"));
+  value.dtype = int32_t(library.buffers[sum.buffer].dtype);
+  value.addends = addends;
+  values[nameValue(library, parameter, sumRole)] = value;
+  if (row.optional)
+    values[nameValue(library, parameter, arrivalsRole)] = {
+        ZERO_RT_F64, 1, 0, {}, addends};
+}
+
+StateNames::StateNames(const Step &step, bool hasSums) {
   const zero_rt_library &whole = *step.whole;
   auto add = [&](const zero_rt_library &library) {
     std::vector<std::vector<const zero_rt_state_row *>> rows(
@@ -186,7 +251,7 @@ StateNames::StateNames(const Step &step) {
     for (int64_t s = 0; s < library.num_states; ++s) {
       const zero_rt_state_row &row = library.states[s];
       if (row.bucket < 0)
-        values[library.strings + row.role] = {ZERO_RT_F64, 1, 0, {}};
+        values[library.strings + row.role] = {ZERO_RT_F64, 1, 0, {}, {}};
       else
         rows[size_t(row.bucket)].push_back(&row);
     }
@@ -198,12 +263,17 @@ StateNames::StateNames(const Step &step) {
       Box box = wholeOf(boxOf(whole, p, 0));
       for (const zero_rt_state_row *row : rows[size_t(parameter.bucket)])
         values[nameValue(library, p, library.strings + row->role)] = {
-            int32_t(library.buffers[row->index].dtype), parameter.elements,
-            axes, box};
+            int32_t(library.buffers[row->index].dtype),
+            parameter.elements,
+            axes,
+            box,
+            {}};
+      if (hasSums)
+        addSums(library, p);
       std::set<std::string> &known = parts[axes];
       if (known.empty())
         for (int32_t rank = 0; rank < whole.ranks; ++rank)
-          known.insert(namePart(library, axes, rank));
+          known.insert(addendOf(library, axes, rank).text());
     }
   };
   add(whole);
@@ -233,6 +303,20 @@ zero_rt_status StateNames::checkBox(const Piece &piece, const Value &value) {
               shapeOf(value.whole).c_str());
 }
 
+zero_rt_status StateNames::checkAddend(const Piece &piece, const Value &value) {
+  for (const Addend::Axis &axis : piece.addend.axes) {
+    const Addend::Axis *known = value.addends.find(axis.name);
+    if (!known || known->size != axis.size)
+      return fail(
+          ZERO_RT_INVALID_ARGUMENT,
+          "%s is of %lld ranks over '%s', and gradients of this step "
+          "are of %lld; load it on as many, or load the begin of that step",
+          describePiece(piece).c_str(), (long long)axis.size, axis.name.c_str(),
+          (long long)(known ? known->size : 1));
+  }
+  return ZERO_RT_OK;
+}
+
 zero_rt_status StateNames::check(const Piece &piece) const {
   auto found = values.find(piece.name);
   if (found == values.end())
@@ -245,6 +329,7 @@ zero_rt_status StateNames::check(const Piece &piece) const {
     return fail(ZERO_RT_INVALID_ARGUMENT, "'%s' has dtype %s, expected %s",
                 piece.name.c_str(), dtypeName(piece.dtype),
                 dtypeName(value.dtype));
+  ZERO_RT_TRY(checkAddend(piece, value));
   if (piece.box.isKnown())
     return checkBox(piece, value);
   int64_t elements = value.elements;

@@ -15,11 +15,17 @@
 // their sizes, such as "ep=1/4,tp=0/2". The name of the only part of any other
 // parameter is empty.
 //
+// Between two backward passes there are two more roles: the sum of the
+// gradients of a parameter so far, and the number of backward passes in which a
+// gradient arrived that may be missing. A rank may have an addend of them
+// (addend.h).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ZERO_RT_CHECKPOINT_LAYOUT_H
 #define ZERO_RT_CHECKPOINT_LAYOUT_H
 
+#include "checkpoint/addend.h"
 #include "checkpoint/box.h"
 #include "core/step.h"
 
@@ -36,30 +42,43 @@ struct Piece {
   std::string name; // PARAMETER.ROLE, or the role of a scalar
   std::string part;
   Box box; // of the part
+  Addend addend;
   int32_t dtype = 0;
   int64_t begin = 0; // elements [begin, end) of |elements|
   int64_t end = 0;
   int64_t elements = 0;
 };
 
-/// A piece of which this rank has all elements, in an entry of its state.
+/// A piece of which this rank has all elements.
 struct OwnPiece : Piece {
-  size_t entry = 0;
+  /// Where the elements are. The number of backward passes in which a gradient
+  /// arrived is in no buffer: |buffer| is -1.
+  StateEntry source;
+  /// In the list of all pieces. Those of the state come first, in the order of
+  /// its entries.
+  size_t number = 0;
   std::string axesPart; // the name of the part in version 1
+
+  bool isArrivals() const { return source.parameter >= 0 && source.buffer < 0; }
 };
 
+/// Whether |piece| is there only within a step, by its name.
+bool isOfAccumulation(const Piece &piece);
+
 /// All elements that this rank has, one piece for each entry of its state.
-std::vector<OwnPiece> listHeldPieces(const Step &step);
+/// |hasSums|: also those of the sums of gradients.
+std::vector<OwnPiece> listHeldPieces(const Step &step, bool hasSums);
 
 /// The pieces that this rank writes. Elements that several ranks have are
 /// divided over these ranks. Errors: invalid_argument (two values would have
 /// one name), unsupported (a name is not UTF-8).
-zero_rt_status listWrittenPieces(const Step &step, std::vector<OwnPiece> &out);
+zero_rt_status listWrittenPieces(const Step &step, bool hasSums,
+                                 std::vector<OwnPiece> &out);
 
 /// The state of all ranks by name.
 class StateNames {
 public:
-  explicit StateNames(const Step &step);
+  StateNames(const Step &step, bool hasSums);
   /// Checks that |piece| is of a value and a part that the step has. The
   /// message names |piece|.
   zero_rt_status check(const Piece &piece) const;
@@ -70,7 +89,11 @@ private:
     int64_t elements; // of a part
     int64_t axes;     // over which it is divided into parts, as bits
     Box whole;        // not known of a scalar, and without shapes
+    /// The axes that an addend may have; their coordinates have no meaning.
+    Addend addends;
   };
+  void addSums(const zero_rt_library &library, int64_t parameter);
+  static zero_rt_status checkAddend(const Piece &piece, const Value &value);
   static zero_rt_status checkBox(const Piece &piece, const Value &value);
   std::unordered_map<std::string, Value> values;
   std::map<int64_t, std::set<std::string>> parts; // by axes

@@ -10,8 +10,12 @@
 // that is damaged changes nothing, and no second copy of the state is in
 // memory.
 //
+// Sums of gradients of a step that is under way have addends. A rank takes its
+// own one, or adds several where it has a sum over more ranks.
+//
 //===----------------------------------------------------------------------===//
 
+#include "checkpoint/accumulation.h"
 #include "checkpoint/agree.h"
 #include "checkpoint/index.h"
 #include "core/calls.h"
@@ -22,6 +26,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <optional>
 
 using namespace zero_rt;
 
@@ -30,16 +36,24 @@ namespace {
 /// A checkpoint, as far as this rank needs it.
 class Loader {
 public:
-  Loader(Step &step, const char *folder)
-      : step(step), folder(folder), held(listHeldPieces(step)),
-        sources(held.size()) {}
+  /// |atBegin|: leaves out the gradients of the step in which it was saved.
+  Loader(Step &step, const char *folder, bool atBegin)
+      : step(step), folder(folder), atBegin(atBegin) {}
 
   /// Finds the pieces of the state of this rank, which must have all of it.
   zero_rt_status find(PhaseReport &report) {
     std::string checksum;
     ZERO_RT_TRY(readIndex(folder, index, checksum));
     report.setChecksum(checksum);
-    StateNames names(step);
+    bool hasSums = index.backwards > 0;
+    if (hasSums && atBegin)
+      index.backwards = 0;
+    else if (hasSums)
+      ZERO_RT_TRY(checkResumable(step, index));
+    held = listHeldPieces(step, hasSums && !atBegin);
+    sources.resize(held.size());
+    addends.resize(held.size());
+    StateNames names(step, hasSums && !atBegin);
     std::unordered_map<std::string, size_t> byName;
     for (size_t h = 0; h < held.size(); ++h)
       byName[held[h].name] = h;
@@ -47,13 +61,23 @@ public:
       std::vector<StoredPiece> pieces;
       ZERO_RT_TRY(readRankFile(pathOf(f), index.files[f], pieces));
       for (StoredPiece &piece : pieces) {
+        if (atBegin && isOfAccumulation(piece))
+          continue;
         if (zero_rt_status status = names.check(piece))
           return fail(status, "'%s': %s", pathOf(f).c_str(), lastMessage());
         auto found = byName.find(piece.name);
         if (found == byName.end())
           continue;
         const OwnPiece &own = held[found->second];
-        if (placeIn(own, piece))
+        if (!placeIn(own, piece))
+          continue;
+        std::optional<Addend> &known = addends[found->second];
+        if (known && !known->hasAxesOf(piece.addend))
+          return fail(ZERO_RT_INVALID_ARGUMENT,
+                      "'%s': %s is of other axes than another addend",
+                      pathOf(f).c_str(), describePiece(piece).c_str());
+        known = piece.addend;
+        if (own.addend.takes(piece.addend))
           sources[found->second].push_back({f, std::move(piece)});
       }
     }
@@ -62,12 +86,33 @@ public:
     return ZERO_RT_OK;
   }
 
-  /// Reads all pieces and compares their checksums. |isWritten|: also writes
-  /// the state.
-  zero_rt_status read(bool isWritten) {
+  /// Reads all pieces and compares their checksums.
+  zero_rt_status check() {
     for (size_t h = 0; h < held.size(); ++h)
-      ZERO_RT_TRY(readEntry(h, isWritten));
+      ZERO_RT_TRY(readEntry(h));
     return ZERO_RT_OK;
+  }
+
+  zero_rt_status writeState() {
+    for (size_t h = 0; h < step.entries.size(); ++h) {
+      ZERO_RT_TRY(readEntry(h));
+      ZERO_RT_TRY(calls::state_write(&step, int64_t(h), entryBytes.data(),
+                                     int64_t(entryBytes.size())));
+    }
+    // A later write of a parameter alone also sets its master weights.
+    return closeWrites(step, "load");
+  }
+
+  /// Brings the step to where it was saved, if that was within a step.
+  zero_rt_status resume() {
+    if (index.backwards == 0)
+      return ZERO_RT_OK;
+    ZERO_RT_TRY(resumeAccumulation(step, index.backwards));
+    for (size_t h = step.entries.size(); h < held.size(); ++h) {
+      ZERO_RT_TRY(readEntry(h));
+      ZERO_RT_TRY(writeSum(held[h]));
+    }
+    return step.device().finish();
   }
 
   int64_t number() const { return index.number; }
@@ -102,12 +147,14 @@ private:
     return true;
   }
 
+  using Sources = std::vector<Source>;
+
   /// Checks the same as checkCovered of pieces in several boxes, element by
   /// element.
-  zero_rt_status checkCoveredByBoxes(size_t h) {
-    const OwnPiece &own = held[h];
+  zero_rt_status checkCoveredByBoxes(const OwnPiece &own,
+                                     const Sources &pieces) const {
     std::vector<bool> found(size_t(own.end - own.begin));
-    for (const Source &source : sources[h]) {
+    for (const Source &source : pieces) {
       int64_t twice = -1;
       forEachRun(own.box, {own.begin, own.end}, source.piece.box,
                  {source.piece.begin, source.piece.end},
@@ -139,13 +186,12 @@ private:
                 folder.c_str(), describePiece(own).c_str());
   }
 
-  zero_rt_status checkCovered(size_t h) {
-    const OwnPiece &own = held[h];
-    std::vector<Source> &pieces = sources[h];
+  /// Checks that |pieces|, of one addend, have each element of |own| once.
+  zero_rt_status checkCovered(const OwnPiece &own, Sources pieces) const {
     if (std::any_of(pieces.begin(), pieces.end(), [&](const Source &source) {
           return !(source.piece.box == own.box);
         }))
-      return checkCoveredByBoxes(h);
+      return checkCoveredByBoxes(own, pieces);
     std::sort(pieces.begin(), pieces.end(),
               [](const Source &a, const Source &b) {
                 return a.piece.begin < b.piece.begin;
@@ -168,10 +214,32 @@ private:
     return failToCover(own, std::max(own.begin, end));
   }
 
-  zero_rt_status readEntry(size_t h, bool isWritten) {
+  /// Checks that the files have each element once, of each addend.
+  zero_rt_status checkCovered(size_t h) const {
+    const OwnPiece &own = held[h];
+    std::map<std::string, Sources> byAddend;
+    for (const Source &source : sources[h])
+      byAddend[source.piece.addend.text()].push_back(source);
+    if (!addends[h])
+      return failToCover(own, own.begin);
+    for (const auto &[name, pieces] : byAddend)
+      ZERO_RT_TRY(checkCovered(own, pieces));
+    int64_t count = own.addend.countTaken(*addends[h]);
+    if (int64_t(byAddend.size()) == count)
+      return ZERO_RT_OK;
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "checkpoint '%s' has %zu addends of %s, expected %lld",
+                folder.c_str(), byAddend.size(), describePiece(own).c_str(),
+                (long long)count);
+  }
+
+  /// Reads the elements of held piece |h| to |entryBytes|.
+  zero_rt_status readEntry(size_t h) {
     const OwnPiece &own = held[h];
     int64_t size = elementSize(own.dtype);
-    entryBytes.resize(size_t((own.end - own.begin) * size));
+    entryBytes.assign(size_t((own.end - own.begin) * size), 0);
+    bool isAdded = own.addend.countTaken(*addends[h]) > 1;
+    std::vector<double> sums(isAdded ? size_t(own.end - own.begin) : 0);
     for (const Source &source : sources[h]) {
       const StoredPiece &piece = source.piece;
       std::string path = pathOf(source.file);
@@ -182,9 +250,16 @@ private:
       }
       ZERO_RT_TRY(readPiece(openPath, *openFile, piece, pieceBytes));
       auto copy = [&](int64_t inOwn, int64_t inPiece, int64_t count) {
-        std::copy_n(pieceBytes.data() + (inPiece - piece.begin) * size,
-                    count * size,
-                    entryBytes.data() + (inOwn - own.begin) * size);
+        const char *from = pieceBytes.data() + (inPiece - piece.begin) * size;
+        if (!isAdded) {
+          std::copy_n(from, count * size,
+                      entryBytes.data() + (inOwn - own.begin) * size);
+          return;
+        }
+        std::vector<double> addends(static_cast<size_t>(count));
+        convert(ZERO_RT_F64, addends.data(), own.dtype, from, count);
+        for (int64_t i = 0; i < count; ++i)
+          sums[size_t(inOwn - own.begin + i)] += addends[size_t(i)];
       };
       Range both = intersect({piece.begin, piece.end}, {own.begin, own.end});
       if (piece.box == own.box)
@@ -193,17 +268,48 @@ private:
         forEachRun(own.box, {own.begin, own.end}, piece.box,
                    {piece.begin, piece.end}, copy);
     }
-    if (!isWritten)
+    if (isAdded)
+      convert(own.dtype, entryBytes.data(), ZERO_RT_F64, sums.data(),
+              int64_t(sums.size()));
+    return own.isArrivals() ? checkArrivals(own) : ZERO_RT_OK;
+  }
+
+  int64_t readArrivals() const {
+    double count = 0;
+    std::memcpy(&count, entryBytes.data(), sizeof(count));
+    bool isCount = count >= 0 && count <= double(mostBackwards);
+    return isCount ? int64_t(count) : -1;
+  }
+
+  zero_rt_status checkArrivals(const OwnPiece &own) const {
+    if (readArrivals() >= 0)
       return ZERO_RT_OK;
-    return calls::state_write(&step, int64_t(own.entry), entryBytes.data(),
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "checkpoint '%s' has no number of backward passes in '%s'",
+                folder.c_str(), own.name.c_str());
+  }
+
+  /// Makes |entryBytes| the elements of |own|, which is no state.
+  zero_rt_status writeSum(const OwnPiece &own) {
+    if (own.isArrivals()) {
+      step.window.setDelivered(own.source.parameter, readArrivals());
+      return ZERO_RT_OK;
+    }
+    void *memory = nullptr;
+    ZERO_RT_TRY(dataOf(step, own.source, &memory));
+    ZERO_RT_TRY(step.device().finish());
+    return step.device().copy(memory, entryBytes.data(),
                               int64_t(entryBytes.size()));
   }
 
   Step &step;
   std::string folder;
+  bool atBegin;
   CheckpointIndex index;
   std::vector<OwnPiece> held;
-  std::vector<std::vector<Source>> sources; // by held piece
+  std::vector<Sources> sources; // by held piece
+  /// By held piece: an addend in the files, whose axes all of them have.
+  std::vector<std::optional<Addend>> addends;
   std::string openPath;
   std::unique_ptr<OpenFile> openFile;
   std::vector<char> pieceBytes, entryBytes;
@@ -211,8 +317,8 @@ private:
 
 } // namespace
 
-zero_rt_status calls::load(Step *step, const char *folder,
-                           int64_t *out_number) {
+static zero_rt_status loadCheckpoint(Step *step, const char *folder,
+                                     bool atBegin, int64_t *out_number) {
   std::unique_ptr<Loader> loader;
   std::vector<PhaseReport> reports;
   ZERO_RT_TRY(agree(
@@ -223,9 +329,9 @@ zero_rt_status calls::load(Step *step, const char *folder,
                       folder ? "empty" : "null");
         ZERO_RT_TRY(requireIdle(*step, "load"));
         ZERO_RT_TRY(requireSharded(*step, "load"));
-        loader = std::make_unique<Loader>(*step, folder);
+        loader = std::make_unique<Loader>(*step, folder, atBegin);
         ZERO_RT_TRY(loader->find(mine));
-        return loader->read(/*isWritten=*/false);
+        return loader->check();
       },
       reports));
   for (size_t r = 1; r < reports.size(); ++r)
@@ -236,13 +342,12 @@ zero_rt_status calls::load(Step *step, const char *folder,
                   r, folder);
 
   zero_rt_status status = agree(
-      *step, "load",
-      [&](PhaseReport &) -> zero_rt_status {
-        ZERO_RT_TRY(loader->read(/*isWritten=*/true));
-        // A later write of a parameter alone also sets its master weights.
-        return closeWrites(*step, "load");
-      },
+      *step, "load", [&](PhaseReport &) { return loader->writeState(); },
       reports);
+  if (!status)
+    status = agree(
+        *step, "load", [&](PhaseReport &) { return loader->resume(); },
+        reports);
   if (status) { // some of the state is that of the checkpoint
     if (!step->poisonedBy[0])
       poisonStep(*step, "load", status);
@@ -251,4 +356,14 @@ zero_rt_status calls::load(Step *step, const char *folder,
   if (out_number)
     *out_number = loader->number();
   return ZERO_RT_OK;
+}
+
+zero_rt_status calls::load(Step *step, const char *folder,
+                           int64_t *out_number) {
+  return loadCheckpoint(step, folder, /*atBegin=*/false, out_number);
+}
+
+zero_rt_status calls::load_begin(Step *step, const char *folder,
+                                 int64_t *out_number) {
+  return loadCheckpoint(step, folder, /*atBegin=*/true, out_number);
 }

@@ -28,7 +28,7 @@ struct PendingSave {
   CheckpointIndex index; // without the files
   int64_t previous = 0;  // the save of the checkpoint that is there, or 0
   std::vector<OwnPiece> pieces;
-  std::vector<std::unique_ptr<char[]>> copies; // of the pieces, by entry
+  std::vector<std::unique_ptr<char[]>> copies; // of pieces, by number
   std::thread writer;
 
   // Of the file of this rank, once it is written.

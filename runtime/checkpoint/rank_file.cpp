@@ -31,6 +31,9 @@ static std::string formatDtype(int32_t dtype) {
   return name;
 }
 
+/// What the name of an addend follows in the place of a piece.
+static const std::string addendMark = " addend:";
+
 static int64_t bytesOfPiece(const Piece &piece) {
   return (piece.end - piece.begin) * elementSize(piece.dtype);
 }
@@ -47,6 +50,8 @@ static std::string formatHeader(const std::vector<OwnPiece> &pieces,
                         std::to_string(piece.elements) + " " + checksums[i];
     if (!piece.part.empty())
       place += " " + piece.part;
+    if (!piece.addend.axes.empty())
+      place += addendMark + piece.addend.text();
     metadata += (i ? "," : "") + quote(piece.name) + ":" + quote(place);
     int64_t end = offset + bytesOfPiece(piece);
     tensors += "," + quote(piece.name) +
@@ -72,7 +77,7 @@ zero_rt_status zero_rt::writeRankFile(const std::string &path,
   std::sort(pieces.begin(), pieces.end(),
             [](const OwnPiece &a, const OwnPiece &b) {
               int64_t wide = elementSize(a.dtype), other = elementSize(b.dtype);
-              return wide != other ? wide > other : a.entry < b.entry;
+              return wide != other ? wide > other : a.number < b.number;
             });
   std::vector<std::string> checksums(pieces.size(),
                                      std::string(checksumDigits, '0'));
@@ -117,7 +122,8 @@ static bool takeCount(std::string_view &text, int64_t &out) {
   return true;
 }
 
-/// Reads the place of a piece: "BEGIN END ELEMENTS CHECKSUM[ PART]".
+/// Reads the place of a piece: "BEGIN END ELEMENTS CHECKSUM[ PART][
+/// addend:ADDEND]".
 static bool readPlace(std::string_view text, StoredPiece &piece) {
   if (!takeCount(text, piece.begin) || !takeCount(text, piece.end) ||
       !takeCount(text, piece.elements) || text.size() < checksumDigits)
@@ -126,6 +132,11 @@ static bool readPlace(std::string_view text, StoredPiece &piece) {
   text.remove_prefix(checksumDigits);
   if (!text.empty() && text[0] != ' ')
     return false;
+  if (size_t mark = text.find(addendMark); mark != std::string_view::npos) {
+    if (!readAddend(text.substr(mark + addendMark.size()), piece.addend))
+      return false;
+    text = text.substr(0, mark);
+  }
   piece.part = text.substr(std::min<size_t>(1, text.size()));
   // Else it has the axes of version 1.
   if (!readBox(piece.part, piece.elements, piece.box))

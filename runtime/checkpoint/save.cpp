@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "checkpoint/accumulation.h"
 #include "checkpoint/agree.h"
 #include "checkpoint/pending_save.h"
 #include "checkpoint/save_folder.h"
@@ -20,6 +21,7 @@
 #include "core/state_entries.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 using namespace zero_rt;
@@ -36,7 +38,7 @@ static zero_rt_status requireSavable(Step &step, const char *call,
     return fail(ZERO_RT_PROTOCOL,
                 "the save to '%s' has not ended; call save_end first",
                 step.pendingSave->folder.c_str());
-  ZERO_RT_TRY(requireIdle(step, call));
+  ZERO_RT_TRY(requireSavableState(step, call));
   ZERO_RT_TRY(requireWhole(step, call));
   ZERO_RT_TRY(checkUnwritten(step, call));
   return step.device().finish();
@@ -62,7 +64,12 @@ static zero_rt_status describeStep(Step &step, CheckpointIndex &index) {
 /// Reads |bytes| bytes of |piece| from the state, from byte |offset| on.
 static zero_rt_status readState(Step &step, const OwnPiece &piece,
                                 int64_t offset, int64_t bytes, void *out) {
-  const StateEntry &entry = step.entries[piece.entry];
+  const StateEntry &entry = piece.source;
+  if (piece.isArrivals()) {
+    auto count = double(step.window.delivered(entry.parameter));
+    std::memcpy(out, reinterpret_cast<char *>(&count) + offset, size_t(bytes));
+    return ZERO_RT_OK;
+  }
   void *memory = nullptr;
   ZERO_RT_TRY(dataOf(step, entry, &memory));
   offset += (piece.begin - entry.begin) * elementSize(piece.dtype);
@@ -72,10 +79,10 @@ static zero_rt_status readState(Step &step, const OwnPiece &piece,
 }
 
 static zero_rt_status copyPieces(Step &step, PendingSave &save) {
-  save.copies.resize(step.entries.size());
   for (const OwnPiece &piece : save.pieces) {
     int64_t bytes = (piece.end - piece.begin) * elementSize(piece.dtype);
-    std::unique_ptr<char[]> &copy = save.copies[piece.entry];
+    save.copies.resize(piece.number + 1);
+    std::unique_ptr<char[]> &copy = save.copies[piece.number];
     copy.reset(new char[size_t(bytes)]); // not filled with zeros before
     ZERO_RT_TRY(readState(step, piece, 0, bytes, copy.get()));
   }
@@ -95,7 +102,9 @@ static zero_rt_status beginSave(Step &step, const char *call,
     out = std::make_unique<PendingSave>();
     out->folder = folder;
     out->index.number = mine.number = number;
-    ZERO_RT_TRY(listWrittenPieces(step, out->pieces));
+    mine.backwards = step.window.closedBackwards();
+    out->index.backwards = mine.backwards;
+    ZERO_RT_TRY(listWrittenPieces(step, mine.backwards > 0, out->pieces));
     if (isCopied)
       ZERO_RT_TRY(copyPieces(step, *out));
     if (isFirst) { // who writes the index
@@ -112,6 +121,11 @@ static zero_rt_status beginSave(Step &step, const char *call,
           fail(ZERO_RT_MISMATCH,
                "%s: rank %zu saves number %lld, rank 0 number %lld", call, r,
                (long long)reports[r].number, (long long)reports[0].number);
+    else if (reports[r].backwards != reports[0].backwards)
+      status = fail(ZERO_RT_MISMATCH,
+                    "%s: rank %zu has made %lld backward passes, rank 0 %lld",
+                    call, r, (long long)reports[r].backwards,
+                    (long long)reports[0].backwards);
   if (!status) {
     out->index.save = reports[0].save;
     return ZERO_RT_OK;
@@ -147,7 +161,7 @@ static zero_rt_status endSave(Step &step, const char *call,
                       "no save has begun; call save_begin first");
         if (save->writer.joinable())
           save->writer.join();
-        ZERO_RT_TRY(requireIdle(step, call));
+        ZERO_RT_TRY(requireSavableState(step, call));
         if (save->status)
           return fail(save->status, "%s", save->message.c_str());
         mine.bytes = save->digest.bytes;
@@ -198,7 +212,7 @@ zero_rt_status calls::save_begin(Step *step, const char *folder,
   int32_t rank = step->runtime->rank;
   auto read = [&pending](const OwnPiece &piece, int64_t offset, int64_t bytes,
                          void *out) {
-    std::copy_n(pending.copies[piece.entry].get() + offset, bytes,
+    std::copy_n(pending.copies[piece.number].get() + offset, bytes,
                 static_cast<char *>(out));
     return ZERO_RT_OK;
   };

@@ -43,6 +43,7 @@ private:
   zero_rt_status segments();
   zero_rt_status slots();
   zero_rt_status states();
+  zero_rt_status accumulators();
   zero_rt_status code();
   zero_rt_status activations();
   zero_rt_status protocol();
@@ -283,6 +284,23 @@ zero_rt_status Checker::slots() {
                 "bad scalar slot");
 }
 
+zero_rt_status Checker::accumulators() {
+  table = "accumulator";
+  auto areAxes = [&](int64_t set) {
+    return set >= 0 && set >> library.num_axes == 0;
+  };
+  for (row = 0; library.accumulators && row < library.num_buckets; ++row) {
+    const zero_rt_accumulator_row &a = library.accumulators[row];
+    ZERO_RT_TRY(expect(isBufferOf(a.buffer, row), "bad buffer"));
+    ZERO_RT_TRY(
+        expect(library.buffers[a.buffer].shares == -1, "the buffer is shared"));
+    ZERO_RT_TRY(expect(areAxes(a.partial) && areAxes(a.arrives) &&
+                           !(a.partial & ~a.arrives),
+                       "bad axes"));
+  }
+  return ZERO_RT_OK;
+}
+
 zero_rt_status Checker::states() {
   table = "state";
   for (row = 0; row < library.num_states; ++row) {
@@ -399,6 +417,7 @@ zero_rt_status Checker::check() {
   ZERO_RT_TRY(segments());
   ZERO_RT_TRY(slots());
   ZERO_RT_TRY(states());
+  ZERO_RT_TRY(accumulators());
   ZERO_RT_TRY(code());
   ZERO_RT_TRY(activations());
   ZERO_RT_TRY(checkSchedule(library));

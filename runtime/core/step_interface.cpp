@@ -97,6 +97,8 @@ FORWARD(gradient_of,
          const zero_rt_tensor *tensor, zero_rt_stream *stream,
          zero_rt_timepoint *out_release),
         step, backward, parameter, tensor, stream, out_release)
+FORWARD(backward_passes, (zero_rt_step * step, int64_t *out_count), step,
+        out_count)
 FORWARD(end_backward, (zero_rt_step * step, int64_t backward), step, backward)
 FORWARD(accumulate, (zero_rt_step * step), step)
 FORWARD(discard, (zero_rt_step * step), step)
@@ -128,6 +130,9 @@ FORWARD(save_begin, (zero_rt_step * step, const char *folder, int64_t number),
 FORWARD(save_end, (zero_rt_step * step), step)
 FORWARD(load, (zero_rt_step * step, const char *folder, int64_t *out_number),
         step, folder, out_number)
+FORWARD(load_begin,
+        (zero_rt_step * step, const char *folder, int64_t *out_number), step,
+        folder, out_number)
 FORWARD(find_activation,
         (zero_rt_step * step, const char *name, int32_t *out_activation), step,
         name, out_activation)

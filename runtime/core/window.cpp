@@ -54,6 +54,12 @@ void Window::close() {
   }
 }
 
+void Window::resume(int64_t backwards) {
+  reset();
+  numBackwards = backwards;
+  std::fill(numDelivered.begin(), numDelivered.end(), backwards);
+}
+
 void Window::reset() {
   open = false;
   numBackwards = 0;

@@ -42,6 +42,13 @@ public:
   void close();
   /// Forgets everything; a new window begins.
   void reset();
+  /// A new window, in which |backwards| backward passes are closed already, and
+  /// every gradient has arrived in each.
+  void resume(int64_t backwards);
+  /// Sets the number of backward passes in which a gradient arrived.
+  void setDelivered(int32_t parameter, int64_t backwards) {
+    numDelivered[std::size_t(parameter)] = backwards;
+  }
 
   bool isOpen() const { return open; }
   int64_t backwards() const { return numBackwards; }

@@ -84,7 +84,8 @@ void Dropper::dropOp(Operation *op) {
     dropValue(result);
   if (isa<SymbolOpInterface>(op))
     dropSymbol(op);
-  if (isa<zrt::RuntimeCall, zrt::BucketTableOp, zrt::StateOp>(op))
+  if (isa<zrt::RuntimeCall, zrt::BucketTableOp, zrt::StateOp,
+          zrt::AccumulatorOp>(op))
     dropBuffers(op);
 }
 

@@ -218,7 +218,7 @@ bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
                                     std::vector<Arrival> &order) {
   auto next = order.begin();
   int64_t numBackwards = inputs.backwards.size();
-  for (int64_t k = 0; k < numBackwards; ++k) {
+  for (int64_t k = loadedBackwards; k < numBackwards; ++k) {
     int32_t hint =
         inputs.begunAsLast.count(k) ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_UNKNOWN;
     if (!check(rank, rank.units.runForward(rank.step)) ||
@@ -250,7 +250,7 @@ bool CompiledEngine::deliverInterleaved(Rank &rank, const RankInputs &inputs,
   std::vector<int64_t> left(numBackwards, 0);
   for (const Arrival &arrival : order)
     ++left[arrival.backward];
-  for (int64_t k = 0; k < numBackwards; ++k)
+  for (int64_t k = loadedBackwards; k < numBackwards; ++k)
     if (left[k] == 0 && !check(rank, zero_rt_step_end_backward(rank.step, k)))
       return false;
   for (Arrival &arrival : order) {
@@ -264,7 +264,7 @@ bool CompiledEngine::deliverInterleaved(Rank &rank, const RankInputs &inputs,
         !check(rank, zero_rt_step_end_backward(rank.step, arrival.backward)))
       return false;
   }
-  return numBackwards == 0 || !inputs.closesLast ||
+  return numBackwards == loadedBackwards || !inputs.closesLast ||
          check(rank, zero_rt_step_accumulate(rank.step));
 }
 
@@ -291,16 +291,25 @@ void CompiledEngine::releaseLent(Rank &rank) {
   rank.lent.clear();
 }
 
-bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs) {
-  // Tensors live until apply, those on a GPU until the next step.
-  std::vector<Arrival> order =
-      listArrivals(parameters, inputs, arrivals, rank.random);
+/// Delivers all gradients. |order| has them, and lives until apply or discard;
+/// those on a GPU live until the next step.
+bool CompiledEngine::deliver(Rank &rank, const RankInputs &inputs,
+                             std::vector<Arrival> &order) {
+  order = listArrivals(parameters, inputs, arrivals, rank.random);
+  llvm::erase_if(order, [&](const Arrival &arrival) {
+    return arrival.backward < loadedBackwards;
+  });
   if (isOnGpu && !upload(rank, order))
     return false;
-  bool isDelivered = arrivals == Arrivals::interleaved
-                         ? deliverInterleaved(rank, inputs, order)
-                         : deliverInOrder(rank, inputs, order);
-  if (!isDelivered)
+  return arrivals == Arrivals::interleaved
+             ? deliverInterleaved(rank, inputs, order)
+             : deliverInOrder(rank, inputs, order);
+}
+
+/// Delivers all gradients and applies.
+bool CompiledEngine::finish(Rank &rank, const RankInputs &inputs) {
+  std::vector<Arrival> order;
+  if (!deliver(rank, inputs, order))
     return false;
   const double *values = inputs.inputs.data();
   int32_t count = inputs.inputs.size();
@@ -352,11 +361,16 @@ double CompiledEngine::getLossScale() {
 FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
   if (!openToRead(-1))
     return emitError(UnknownLoc::get(context)) << joinMessages();
+  if (int64_t(inputs[0].backwards.size()) < loadedBackwards)
+    return emitError(UnknownLoc::get(context))
+           << "the checkpoint has the gradients of " << loadedBackwards
+           << " backward passes, and the step has "
+           << inputs[0].backwards.size();
   std::vector<zero_rt_results> results(ranks.size());
   std::string notFinite;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     rank.message.clear();
-    if (!deliver(rank, inputs[r]))
+    if (!finish(rank, inputs[r]))
       return false;
     results[r].struct_size = sizeof(zero_rt_results);
     // A refused step is an error with a outcome: here the outcome counts.
@@ -371,6 +385,7 @@ FailureOr<StepResult> CompiledEngine::apply(ArrayRef<RankInputs> inputs) {
       notFinite = zero_rt_message();
     return known;
   });
+  loadedBackwards = 0;
   StepResult result;
   result.message = joinMessages();
   if (!ok)

@@ -34,7 +34,10 @@ public:
   getState(llvm::StringRef role, const ParameterInfo &parameter) override;
   std::optional<zero_rt_counters> getCounters(int64_t rank) override;
   mlir::LogicalResult save(llvm::StringRef folder, int64_t number) override;
-  mlir::FailureOr<int64_t> load(llvm::StringRef folder) override;
+  mlir::LogicalResult saveWithin(llvm::ArrayRef<RankInputs> inputs,
+                                 llvm::StringRef folder,
+                                 int64_t number) override;
+  mlir::FailureOr<LoadedAt> load(llvm::StringRef folder) override;
 
 private:
   /// One rank: its runtime, its step, and the message of its last failure.
@@ -87,7 +90,9 @@ private:
                      std::vector<Number> &read);
   /// Whether |status| is ok; keeps the message if not.
   bool check(Rank &rank, zero_rt_status status);
-  bool deliver(Rank &rank, const RankInputs &inputs);
+  bool deliver(Rank &rank, const RankInputs &inputs,
+               std::vector<Arrival> &order);
+  bool finish(Rank &rank, const RankInputs &inputs);
   bool upload(Rank &rank, std::vector<Arrival> &arrivals);
   void releaseLent(Rank &rank);
   bool readMeasured(Rank &rank);
@@ -107,6 +112,8 @@ private:
   llvm::StringSet<> traveling;       // trained parameters of such units
   Arrivals arrivals = Arrivals::backward;
   bool isOnGpu = false;
+  /// Backward passes of the next step that a checkpoint has.
+  int64_t loadedBackwards = 0;
 };
 
 } // namespace zero

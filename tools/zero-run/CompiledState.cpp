@@ -199,13 +199,32 @@ LogicalResult CompiledEngine::save(StringRef folder, int64_t number) {
   return emitError(UnknownLoc::get(context)) << joinMessages();
 }
 
-FailureOr<int64_t> CompiledEngine::load(StringRef folder) {
+LogicalResult CompiledEngine::saveWithin(ArrayRef<RankInputs> inputs,
+                                         StringRef folder, int64_t number) {
   std::string path = folder.str();
-  std::vector<int64_t> numbers(ranks.size());
   if (openToRead(-1) && onEveryRank([&](int64_t r, Rank &rank) {
-        return check(rank,
-                     zero_rt_step_load(rank.step, path.c_str(), &numbers[r]));
+        RankInputs closed = inputs[r];
+        closed.closesLast = true;
+        std::vector<Arrival> order;
+        return deliver(rank, closed, order) &&
+               check(rank,
+                     zero_rt_step_save(rank.step, path.c_str(), number)) &&
+               check(rank, zero_rt_step_discard(rank.step));
       }))
-    return numbers[getFirstHere()];
+    return success();
   return emitError(UnknownLoc::get(context)) << joinMessages();
+}
+
+FailureOr<LoadedAt> CompiledEngine::load(StringRef folder) {
+  std::string path = folder.str();
+  std::vector<LoadedAt> loaded(ranks.size());
+  if (!openToRead(-1) || !onEveryRank([&](int64_t r, Rank &rank) {
+        return check(rank, zero_rt_step_load(rank.step, path.c_str(),
+                                             &loaded[r].number)) &&
+               check(rank, zero_rt_step_backward_passes(rank.step,
+                                                        &loaded[r].backwards));
+      }))
+    return emitError(UnknownLoc::get(context)) << joinMessages();
+  loadedBackwards = loaded[getFirstHere()].backwards;
+  return loaded[getFirstHere()];
 }

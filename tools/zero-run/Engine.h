@@ -100,6 +100,13 @@ struct InputInfo {
 
 std::vector<InputInfo> readInputs(StepOp step, MeshOp mesh);
 
+/// Where a checkpoint was saved: its number, and the backward passes of the
+/// next step whose gradients it has.
+struct LoadedAt {
+  int64_t number = 0;
+  int64_t backwards = 0;
+};
+
 /// Something that runs steps: compiled code on rank threads, or the
 /// interpreter.
 class Engine {
@@ -131,8 +138,16 @@ public:
   virtual mlir::LogicalResult save(llvm::StringRef folder, int64_t number) {
     return mlir::failure();
   }
-  /// Reads one, and the number that it was saved with.
-  virtual mlir::FailureOr<int64_t> load(llvm::StringRef folder) {
+  /// Runs backward passes without apply, writes a checkpoint, and discards
+  /// them.
+  virtual mlir::LogicalResult saveWithin(llvm::ArrayRef<RankInputs> ranks,
+                                         llvm::StringRef folder,
+                                         int64_t number) {
+    return mlir::failure();
+  }
+  /// Reads a checkpoint. The next apply leaves out the backward passes that the
+  /// checkpoint has.
+  virtual mlir::FailureOr<LoadedAt> load(llvm::StringRef folder) {
     return mlir::failure();
   }
 };

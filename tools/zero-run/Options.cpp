@@ -84,6 +84,11 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     saveFlag("save", cl::value_desc("folder"), cl::cat(category),
              cl::desc("Save a checkpoint after the last step"));
+static cl::opt<std::string> saveWithinFlag(
+    "save-within", cl::value_desc("N"), cl::cat(category),
+    cl::desc("With --save: behind the last step, make N backward "
+             "passes of the\nnext one, save, and discard them; "
+             "a run with --load goes on with\nthe other ones"));
 static cl::opt<std::string>
     loadFlag("load", cl::value_desc("folder"), cl::cat(category),
              cl::desc("Load a checkpoint first, and go on with the step after "
@@ -295,7 +300,13 @@ static LogicalResult readCheckpoints(RunOptions &options,
   options.save = saveFlag;
   options.load = loadFlag;
   bool isUsed = !options.save.empty() || !options.load.empty();
-  if (isUsed && options.engine == EngineKind::interpreter)
+  bool isWithin = saveWithinFlag.getNumOccurrences() != 0;
+  if (isWithin && failed(readNumber(saveWithinFlag, 1, kMaxBackwards,
+                                    options.saveWithin, message)))
+    return failure();
+  if (isWithin && options.save.empty())
+    message = "--save-within says when to save, and needs --save";
+  else if (isUsed && options.engine == EngineKind::interpreter)
     message = "--save and --load are of a compiled step, and "
               "--engine=interpreter interprets it; leave out one of them";
   else if (!options.load.empty() && options.against != Against::none)

@@ -45,6 +45,7 @@ struct RunOptions {
   std::string library; // a file; empty: the step is compiled
   /// Folders of checkpoints; empty: none.
   std::string load, save;
+  int64_t saveWithin = 0;
   /// Orders of streams that the interpreter runs each step in; 0: none.
   int64_t orders = 0;
   std::vector<int> gpus; // that kernels run on; none: the processor

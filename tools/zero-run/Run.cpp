@@ -42,22 +42,34 @@ LogicalResult Run::run() {
 
 LogicalResult Run::runSteps() {
   if (!load.empty()) {
-    FailureOr<int64_t> number = engine->load(load);
-    if (failed(number)) {
+    FailureOr<LoadedAt> loaded = engine->load(load);
+    if (failed(loaded)) {
       report.addStop("the checkpoint cannot be loaded");
       return failure();
     }
-    first = *number;
+    first = loaded->number;
   }
   for (int64_t i = first; i < first + steps; ++i)
     if (failed(runStep(i))) {
       report.addStop("the run stopped in step " + llvm::Twine(i));
       return failure();
     }
-  if (save.empty() || succeeded(engine->save(save, first + steps)))
+  if (save.empty() || succeeded(saveCheckpoint(first + steps)))
     return success();
   report.addStop("the checkpoint cannot be saved");
   return failure();
+}
+
+/// Saves behind |number| steps, or within the next one.
+LogicalResult Run::saveCheckpoint(int64_t number) {
+  if (saveWithin == 0)
+    return engine->save(save, number);
+  std::vector<RankInputs> delivered = deliver(number);
+  for (RankInputs &rank : delivered) {
+    int64_t count = rank.backwards.size();
+    rank.backwards.resize(std::min(saveWithin, count));
+  }
+  return engine->saveWithin(delivered, save, number);
 }
 
 LogicalResult Run::bind() {

@@ -35,6 +35,9 @@ public:
   /// Folders of checkpoints; empty: none. The first step follows the one after
   /// which the loaded checkpoint was saved.
   std::string load, save;
+  /// Saves behind so many backward passes of the step behind the last; 0:
+  /// between steps.
+  int64_t saveWithin = 0;
   bool measures = false;  // before each apply
   bool leavesOut = false; // gradients of optional parameters, at random
   std::vector<InputInfo> inputs;
@@ -51,6 +54,7 @@ private:
   mlir::LogicalResult bind();
   /// The steps up to the end, with checkpoints.
   mlir::LogicalResult runSteps();
+  mlir::LogicalResult saveCheckpoint(int64_t number);
   /// Success where the run can go on.
   mlir::LogicalResult runStep(int64_t index);
   std::vector<RankInputs> deliver(int64_t index);

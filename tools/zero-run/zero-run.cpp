@@ -94,6 +94,7 @@ static LogicalResult prepare(const RunOptions &options,
   run.leavesOut = options.leavesOut;
   run.load = options.load;
   run.save = options.save;
+  run.saveWithin = options.saveWithin;
   if (!options.gradientFile.empty()) {
     code = llvm::sys::fs::is_regular_file(options.gradientFile)
                ? ExitCode::failed

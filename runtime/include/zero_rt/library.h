@@ -169,6 +169,15 @@ typedef struct zero_rt_state_row {
   int64_t index;
 } zero_rt_state_row;
 
+/// Where the gradients of a bucket are summed between two backward passes.
+typedef struct zero_rt_accumulator_row {
+  int64_t buffer;
+  /// The axes over which each rank has a sum of its own gradients, as bits.
+  /// Over the other ones of |arrives| the sum is that of all ranks.
+  int64_t partial;
+  int64_t arrives; // the axes over which each rank has a gradient of its own
+} zero_rt_accumulator_row;
+
 /// A unit of parameters, of which each rank keeps slices. It is gathered by the
 /// handler |unshard| and given up by the handler |reshard|. Both are -1 if the
 /// unit is on other pipeline stages.
@@ -382,6 +391,9 @@ struct zero_rt_library {
   int64_t num_dimensions;
   const zero_rt_dimension_row *dimensions;
   const int64_t *dimension_ends;
+  /// Since version 16. A row for each bucket; or null: checkpoints are saved
+  /// between steps only.
+  const zero_rt_accumulator_row *accumulators;
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

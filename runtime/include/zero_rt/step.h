@@ -360,6 +360,11 @@ zero_rt_status zero_rt_step_apply(zero_rt_step *step, const double *inputs,
 /// and ranks. |out_results| is filled in all these cases.
 zero_rt_status zero_rt_step_results(zero_rt_step *step,
                                     zero_rt_results *out_results);
+/// The number of closed backward passes since the last apply or discard: how
+/// many a step has behind it after `load` of a checkpoint that was saved within
+/// a step. Since version 16.
+zero_rt_status zero_rt_step_backward_passes(zero_rt_step *step,
+                                            int64_t *out_count);
 /// The factor by which the caller multiplies the loss of the next backward
 /// pass. It is 1 if the step has no loss scale. Otherwise the call waits for
 /// the last apply, and the factor is the same until the next apply. Not between
@@ -390,7 +395,14 @@ zero_rt_status zero_rt_step_state_write(zero_rt_step *step, int64_t entry,
 /// the format safetensors for each rank, and an index (docs/checkpoints.md).
 /// The folder is created if its parent exists. |number| is a number of the
 /// caller, at least 0 and the same on all ranks, such as that of applied steps;
-/// load returns it. Collective, and only between steps.
+/// load returns it. Collective, between steps and between two backward passes
+/// of a step, if it was compiled for several.
+///
+/// Between two backward passes (after `accumulate`, and before the next
+/// begin_backward) the checkpoint also has the sums of the gradients so far.
+/// All ranks have made the same number of backward passes, none was begun as
+/// the last, and no gradient is missing. Else the call is an error (protocol or
+/// mismatch).
 ///
 /// A step has a folder of its own. A caller that wrote to views of parameters
 /// calls parameters_changed before it saves.
@@ -418,15 +430,22 @@ zero_rt_status zero_rt_step_save(zero_rt_step *step, const char *folder,
 zero_rt_status zero_rt_step_save_begin(zero_rt_step *step, const char *folder,
                                        int64_t number);
 /// Waits until the files of save_begin are on the disk, and replaces the
-/// previous checkpoint. Collective, and only between steps. An error drops the
+/// previous checkpoint. Collective, where save is allowed. An error drops the
 /// save. Since version 16. Errors: as save; also protocol (no save has begun).
 zero_rt_status zero_rt_step_save_end(zero_rt_step *step);
 /// Reads all state from a checkpoint that save has written, with any number of
 /// ranks, any ZeRO stage, any buckets and any pipeline stages. Parameters,
-/// dtypes, optimizer and parameter groups must be the same, and so must be the
-/// sizes of the axes that divide a parameter into parts (tensor and expert
-/// parallelism). |out_number|, which may be null, gets the number of the
-/// checkpoint. Collective, and only between steps.
+/// dtypes, optimizer and parameter groups must be the same. |out_number|, which
+/// may be null, gets the number of the checkpoint. Collective, and only between
+/// steps.
+///
+/// A checkpoint that was saved between two backward passes leads to where it
+/// was saved: the next call begins a backward pass, applies or discards. Its
+/// number of backward passes is that of zero_rt_step_backward_passes. It is for
+/// as many ranks over the axes over which ranks have gradients of their own (an
+/// error otherwise), at any stage. If ranks have sums of their own in one of
+/// the two steps, and not in the other, addends are summed in f64 and rounded
+/// once.
 ///
 /// Each rank checks what it reads. If anything is damaged, missing, left over
 /// or different on any rank, all ranks return an error and no state has
@@ -436,6 +455,11 @@ zero_rt_status zero_rt_step_save_end(zero_rt_step *step);
 /// unsupported (the checkpoint has a later format), protocol.
 zero_rt_status zero_rt_step_load(zero_rt_step *step, const char *folder,
                                  int64_t *out_number);
+/// As load, and leaves out the gradients of a checkpoint that was saved within
+/// a step: the step is at its begin, and the caller makes its backward passes
+/// again. So the number of ranks may be another one.
+zero_rt_status zero_rt_step_load_begin(zero_rt_step *step, const char *folder,
+                                       int64_t *out_number);
 
 /// The number of the activation called |name|.
 zero_rt_status zero_rt_step_find_activation(zero_rt_step *step,

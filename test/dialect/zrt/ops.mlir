@@ -15,6 +15,7 @@
 // CHECK: zrt.segments @b0.all ends [64] rows [0] scalars [@row]
 // CHECK: zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging writable [@scattered] readable [@copied]
 // CHECK: zrt.state parameter of @b0 in @b0.parameters
+// CHECK: zrt.accumulator of @b0 in @b0.gradient
 // CHECK: zrt.scalar_state "decay.beta1_t" in @row[0]
 // CHECK: zrt.scalars @half
 // CHECK: zrt.load_slot @lr[0]
@@ -74,6 +75,7 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
   zrt.segments @b0.all ends [64] rows [0] scalars [@row]
   zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging writable [@scattered] readable [@copied]
   zrt.state parameter of @b0 in @b0.parameters
+  zrt.accumulator of @b0 in @b0.gradient
   zrt.scalar_state "decay.beta1_t" in @row[0]
   zrt.scalars @half {
     %x = zrt.load_slot @lr[0]

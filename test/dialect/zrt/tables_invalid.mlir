@@ -309,6 +309,102 @@ zrt.program @p on @m inputs [] results [] [] {
 
 // -----
 
+// accumulator_c1
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device
+  // expected-error@+1 {{refers to @b0, which is no zero.bucket of this module}}
+  zrt.accumulator of @b0 in @a
+}
+
+// -----
+
+// accumulator_c1
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  // expected-error@+1 {{refers to @a, which is no zrt.buffer of this program}}
+  zrt.accumulator of @b0 in @a
+}
+
+// -----
+
+// accumulator_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<16xf32> role gradient in device
+  // expected-error@+1 {{buffer @a has other rows than bucket @b0}}
+  zrt.accumulator of @b0 in @a
+}
+
+// -----
+
+// accumulator_c2
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role state in device
+  // expected-error@+1 {{buffer @a has role state, expected gradient}}
+  zrt.accumulator of @b0 in @a
+}
+
+// -----
+
+// accumulator_c3
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device on_demand
+  // expected-error@+1 {{buffer @a lives across backward passes and must not be on demand}}
+  zrt.accumulator of @b0 in @a
+}
+
+// -----
+
+// accumulator_c4
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device
+  // expected-note@+1 {{the other one is here}}
+  zrt.accumulator of @b0 in @a
+  // expected-error@+1 {{@b0 has an accumulator already}}
+  zrt.accumulator of @b0 in @a
+}
+
+// -----
+
+// accumulator_c4
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.parameter @v : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zero.bucket @b1 : 8xf32 arrives f32 [@v] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  zrt.buffer @w : !zero.value<8xf32> role parameter in device
+  zrt.kernel @store [read f32, write f32] scalars 0 {
+  ^body(%g: f32):
+    zrt.yield %g : f32
+  }
+  zrt.kernel @add [read f32, update f32] scalars 0 {
+  ^body(%g: f32, %sum: f32):
+    %s = arith.addf %g, %sum : f32
+    zrt.yield %s : f32
+  }
+  zrt.accumulator of @b0 in @g
+  // expected-error@+1 {{@b1 has no accumulator, and other buckets have; give it one, or leave out all of them}}
+  zrt.bucket_table @b1 into @g store @store add @add parameters @w
+}
+
+// -----
+
 // bucket_table_c6
 zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32

@@ -5,6 +5,9 @@
   read_checkpoint.py FOLDER          lists the values: name, dtype, elements
   read_checkpoint.py FOLDER OTHER    exits with 1 if they do not have the same values
 
+Of a sum of gradients within a step, of which ranks have addends, it lists each addend.
+With --summed they are one value: the sum, in f64.
+
 Shares no code with the runtime, and needs no package.
 """
 
@@ -42,16 +45,25 @@ def find_positions(box, elements):
     return positions, whole
 
 
+def read_addend(place):
+    """(place, addend): "addend:dp=1/4" is behind the place of a piece of an addend."""
+    place, _, addend = place.partition(" addend:")
+    return place, addend
+
+
 def read_checkpoint(folder):
-    """All values by name: (dtype, elements in order, as bytes)."""
+    """All values by name and addend: (dtype, elements in order, as bytes)."""
     folder = pathlib.Path(folder)
     index = json.loads((folder / "checkpoint.json").read_text())
-    assert index["format"] == "zero-opt checkpoint" and index["version"] == 2
+    assert index["format"] == "zero-opt checkpoint" 
+    assert index["version"] == (3 if "backward_passes" in index else 2)
     values = {}
     for rank, file in enumerate(index["files"]):
         path = folder / f"save-{index['save']}" / f"rank-{rank:05}.safetensors"
         assert path.stat().st_size == file["bytes"], path
         for name, place, dtype, data in read_tensors(path):
+            place, addend = read_addend(place)
+            name += f" of {addend}" if addend else ""
             begin, end, elements, _checksum, *box = place.split(" ")
             positions, whole = find_positions("".join(box), int(elements))
             assert len(positions) == int(elements), name
@@ -66,13 +78,33 @@ def read_checkpoint(folder):
     return values
 
 
+def sum_addends(values):
+    """Values by name; the addends of one as their sum in f64, rounded once."""
+    numbers, summed = {}, {}
+    for name, (dtype, value) in values.items():
+        base = name.partition(" of ")[0]
+        if dtype not in ("F32", "F64"):
+            summed[base] = value
+            continue
+        letter = "<f" if dtype == "F32" else "<d"
+        read = [number for item in value for number in struct.unpack(letter, item)]
+        known = numbers.setdefault(base, [0.0] * len(read))
+        numbers[base] = [a + b for a, b in zip(known, read)]
+        summed[base] = [struct.pack(letter, number) for number in numbers[base]]
+    return summed
+
+
 def main():
-    values = read_checkpoint(sys.argv[1])
-    if len(sys.argv) == 2:
+    is_summed = "--summed" in sys.argv
+    arguments = [argument for argument in sys.argv if argument != "--summed"]
+    values = read_checkpoint(arguments[1])
+    if len(arguments) == 2:
         for name, (dtype, value) in sorted(values.items()):
             print(name, dtype, len(value))
         return 0
-    others = read_checkpoint(sys.argv[2])
+    others = read_checkpoint(arguments[2])
+    if is_summed:
+        values, others = sum_addends(values), sum_addends(others)
     wrong = {name for name in values.keys() | others.keys()
              if values.get(name) != others.get(name)}
     for name in sorted(wrong):

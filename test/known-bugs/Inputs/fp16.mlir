@@ -185,6 +185,7 @@ module {
     zrt.handler @close_first {
       zrt.fill_missing @b0
     }
+    zrt.accumulator of @b0 in @b0.gradient
     zrt.handler @begin_next {
       zrt.set_role @b0.gradient as accumulator
     }

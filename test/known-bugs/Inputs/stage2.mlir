@@ -203,6 +203,8 @@ module {
       zrt.reduce_scatter_add @b1.gradient to @b1.reduced over [dp]
     }
     zrt.sequence @next [@b0, @b1] run [@b0.close_next, @b1.close_next]
+    zrt.accumulator of @b0 in @b0.reduced
+    zrt.accumulator of @b1 in @b1.reduced
     zrt.handler @begin_next {
       zrt.set_role @b0.reduced as accumulator
       zrt.set_role @b1.reduced as accumulator

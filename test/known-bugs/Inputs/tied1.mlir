@@ -126,6 +126,8 @@ module {
       zrt.fill_missing @b0
       zrt.fill_missing @b1
     }
+    zrt.accumulator of @b0 in @b0.gradient
+    zrt.accumulator of @b1 in @b1.gradient
     zrt.handler @begin_next {
       zrt.set_role @b0.gradient as accumulator
       zrt.set_role @b1.gradient as accumulator

@@ -235,6 +235,10 @@ module {
       zrt.fill_missing @b2
       zrt.fill_missing @b3
     }
+    zrt.accumulator of @b0 in @b0.gradient
+    zrt.accumulator of @b1 in @b1.gradient
+    zrt.accumulator of @b2 in @b2.gradient
+    zrt.accumulator of @b3 in @b3.gradient
     zrt.handler @begin_next {
       zrt.set_role @b0.gradient as accumulator
       zrt.set_role @b1.gradient as accumulator

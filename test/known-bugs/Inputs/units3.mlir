@@ -314,6 +314,11 @@ module {
       zrt.reduce_scatter_add @b4.gradient to @b4.reduced over [edp, ep]
     }
     zrt.sequence @next [@b0, @b1, @b2, @b3, @b4] run [@b0.close_next, @b1.close_next, @b2.close_next, @b3.close_next, @b4.close_next]
+    zrt.accumulator of @b0 in @b0.reduced
+    zrt.accumulator of @b1 in @b1.reduced
+    zrt.accumulator of @b2 in @b2.reduced
+    zrt.accumulator of @b3 in @b3.reduced
+    zrt.accumulator of @b4 in @b4.reduced
     zrt.handler @begin_next {
       zrt.set_role @b0.reduced as accumulator
       zrt.set_role @b1.reduced as accumulator

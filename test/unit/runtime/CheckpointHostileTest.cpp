@@ -150,8 +150,8 @@ TEST_F(HostileCheckpoint, AWrongIndexIsRefused) {
     zero_rt_status status = ZERO_RT_INVALID_ARGUMENT;
   } cases[] = {
       {"zero-opt checkpoint", "another", "it is no index of a checkpoint"},
-      {"\"version\": 2", "\"version\": 3",
-       "it has version 3, this runtime reads 1 to 2; use a later runtime",
+      {"\"version\": 2", "\"version\": 4",
+       "it has version 4, this runtime reads 1 to 3; use a later runtime",
        ZERO_RT_UNSUPPORTED},
       {"\"save\": 1", "\"save\": 0", "'save' must be a whole number"},
       {"\"save\": 1", "\"save\": 9223372036854775807",

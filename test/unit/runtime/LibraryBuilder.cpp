@@ -98,6 +98,7 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_dimensions, dimensions, dimensions)
 #undef SET_TABLE
   library.dimension_ends = dimensionEnds.data();
+  library.accumulators = accumulators.empty() ? nullptr : accumulators.data();
   library.stage_axes = stageAxes;
   library.loss_scale = lossScale;
   library.transition_handlers = transitionHandlers.data();

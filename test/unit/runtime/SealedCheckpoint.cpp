@@ -22,8 +22,18 @@ std::string zero_rt::test::replaced(std::string text, const std::string &from,
   return at == text.npos ? text : text.replace(at, from.size(), to);
 }
 
-SealedCheckpoint::SealedCheckpoint() : library(makeStateStep({2})) {
-  saveState(library.get(), folder.at(), 1);
+SealedCheckpoint::SealedCheckpoint()
+    : SealedCheckpoint(makeStateStep({2}), [](const zero_rt_library &step,
+                                              const std::string &path) {
+        saveState(step, path, 1);
+      }) {}
+
+SealedCheckpoint::SealedCheckpoint(
+    LibraryBuilder saved,
+    const std::function<void(const zero_rt_library &, const std::string &)>
+        &save)
+    : library(std::move(saved)) {
+  save(library.get(), folder.at());
   index = folder.at("checkpoint.json");
   first = folder.at("save-1/rank-00000.safetensors");
   second = folder.at("save-1/rank-00001.safetensors");

@@ -9,6 +9,8 @@
 
 #include "Checkpoints.h"
 
+#include <functional>
+
 namespace zero_rt::test {
 
 /// |text| with the first |from| replaced by |to|.
@@ -20,6 +22,10 @@ std::string replaced(std::string text, const std::string &from,
 class SealedCheckpoint {
 public:
   SealedCheckpoint();
+  /// One that |save| writes to a folder with |library|, on two ranks.
+  SealedCheckpoint(LibraryBuilder library,
+                   const std::function<void(const zero_rt_library &library,
+                                            const std::string &folder)> &save);
 
   /// Writes |text| as the index, with the right checksum.
   void seal(std::string text) const;

@@ -149,49 +149,51 @@ static zero_rt_status commit(zero_rt_step *step, const zero_rt_event *) {
 // The library
 //===----------------------------------------------------------------------===//
 
-static void addTrainProtocol(LibraryBuilder &library) {
+static zero_rt_status doNothing(zero_rt_step *, const zero_rt_event *) {
+  return ZERO_RT_OK;
+}
+
+static void addTrainProtocol(LibraryBuilder &library, bool isResumable) {
+  zero_rt_handler_fn allocate = isResumable ? doNothing : allocateGradient;
+  zero_rt_handler_fn release = isResumable ? doNothing : releaseGradient;
   for (const char *name : {"idle", "first", "between", "later", "measured"})
     library.addProtocolState(name);
-  library.addTransition(Idle, ZERO_RT_EVENT_BEGIN, InFirst, {allocateGradient});
+  library.addTransition(Idle, ZERO_RT_EVENT_BEGIN, InFirst, {allocate});
   library.addTransition(InFirst, ZERO_RT_EVENT_ARRIVE, InFirst, {store});
   library.addTransition(InFirst, ZERO_RT_EVENT_ACCUMULATE, Between,
                         {fill, keep});
   library.addTransition(InFirst, ZERO_RT_EVENT_MEASURE, Measured,
                         {fill, measure, commit});
-  library.addTransition(
-      InFirst, ZERO_RT_EVENT_APPLY, Idle,
-      {fill, measure, updateAndGather, commit, releaseGradient});
-  library.addTransition(InFirst, ZERO_RT_EVENT_DISCARD, Idle,
-                        {releaseGradient});
+  library.addTransition(InFirst, ZERO_RT_EVENT_APPLY, Idle,
+                        {fill, measure, updateAndGather, commit, release});
+  library.addTransition(InFirst, ZERO_RT_EVENT_DISCARD, Idle, {release});
   library.addTransition(Between, ZERO_RT_EVENT_BEGIN, InLater);
   library.addTransition(Between, ZERO_RT_EVENT_MEASURE, Measured,
                         {measure, commit});
   library.addTransition(Between, ZERO_RT_EVENT_APPLY, Idle,
-                        {measure, updateAndGather, commit, releaseGradient});
-  library.addTransition(Between, ZERO_RT_EVENT_DISCARD, Idle,
-                        {releaseGradient});
+                        {measure, updateAndGather, commit, release});
+  library.addTransition(Between, ZERO_RT_EVENT_DISCARD, Idle, {release});
   library.addTransition(InLater, ZERO_RT_EVENT_ARRIVE, InLater, {add});
   library.addTransition(InLater, ZERO_RT_EVENT_ACCUMULATE, Between);
   library.addTransition(InLater, ZERO_RT_EVENT_MEASURE, Measured,
                         {measure, commit});
   library.addTransition(InLater, ZERO_RT_EVENT_APPLY, Idle,
-                        {measure, updateAndGather, commit, releaseGradient});
-  library.addTransition(InLater, ZERO_RT_EVENT_DISCARD, Idle,
-                        {releaseGradient});
+                        {measure, updateAndGather, commit, release});
+  library.addTransition(InLater, ZERO_RT_EVENT_DISCARD, Idle, {release});
   library.addTransition(Measured, ZERO_RT_EVENT_APPLY, Idle,
-                        {updateAndGather, releaseGradient});
-  library.addTransition(Measured, ZERO_RT_EVENT_DISCARD, Idle,
-                        {undo, releaseGradient});
+                        {updateAndGather, release});
+  library.addTransition(Measured, ZERO_RT_EVENT_DISCARD, Idle, {undo, release});
 }
 
-LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
+LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks, bool isResumable) {
   LibraryBuilder library(ranks);
   library.addBuffer(
       {"params", ZERO_RT_BF16, trainElements, false, ZERO_RT_ROLE_PARAMETER});
   library.addBuffer(
       {"masters", ZERO_RT_F32, trainElements, true, ZERO_RT_ROLE_STATE});
   library.addBuffer({"b0", ZERO_RT_F32, trainElements, false,
-                     ZERO_RT_ROLE_GRADIENT, ZERO_RT_SPACE_DEVICE, true});
+                     ZERO_RT_ROLE_GRADIENT, ZERO_RT_SPACE_DEVICE,
+                     /*onDemand=*/!isResumable});
   library.addBuffer({"b0.shard", ZERO_RT_F32, trainElements, true});
 
   library.buckets.push_back({library.addText("b0"), trainElements,
@@ -227,7 +229,9 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks) {
   library.addState("parameter", 0, ParameterBuffer);
   library.addState("master", 0, MasterBuffer);
   library.addState("steps", -1, Steps);
-  addTrainProtocol(library);
+  addTrainProtocol(library, isResumable);
+  if (isResumable)
+    library.accumulators = {{GradientBuffer, /*partial=*/1, /*arrives=*/1}};
   return library;
 }
 

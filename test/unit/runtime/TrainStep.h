@@ -50,7 +50,9 @@ enum TrainSlot {
 
 enum TrainState { Idle, InFirst, Between, InLater, Measured, NumTrainStates };
 
-LibraryBuilder makeTrainStep(int64_t ranks);
+/// |isResumable|: a checkpoint may be saved between two backward passes, and
+/// the gradient buffer lives as long as the step.
+LibraryBuilder makeTrainStep(int64_t ranks, bool isResumable = false);
 
 /// |first|, |first| + 1, ... in bf16.
 std::vector<uint16_t> trainParameter(int32_t parameter, float first);

@@ -1,0 +1,37 @@
+//===- accumulation.h - Checkpoints within a step ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Between two backward passes a checkpoint has the sums of the gradients so
+// far. The proof shows that a step needs nothing else there
+// (passes/prove/Accumulators.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_RT_CHECKPOINT_ACCUMULATION_H
+#define ZERO_RT_CHECKPOINT_ACCUMULATION_H
+
+#include "checkpoint/index.h"
+
+namespace zero_rt {
+
+/// The state of the protocol between two backward passes in which a checkpoint
+/// may be saved; -1: there is none.
+int64_t findResumableState(const Step &step);
+
+/// Refuses |call| unless a checkpoint may be saved: between steps, or between
+/// two backward passes of a step that will not be refused.
+zero_rt_status requireSavableState(const Step &step, const char *call);
+
+/// Checks that sums of gradients of the checkpoint in |index| can be loaded.
+zero_rt_status checkResumable(const Step &step, const CheckpointIndex &index);
+
+/// Brings |step|, which is between steps, to where it is after |backwards|
+/// backward passes, with sums that are 0. Collective.
+zero_rt_status resumeAccumulation(Step &step, int64_t backwards);
+
+} // namespace zero_rt
+
+#endif // ZERO_RT_CHECKPOINT_ACCUMULATION_H
