@@ -15,6 +15,7 @@ from models import make_model
 from ranks import Workers
 from test_state import is_equal
 from torch import nn
+from training import get_rank
 
 import zero_opt.torch as zo
 from zero_opt import ZeroOptError
@@ -101,11 +102,15 @@ def test_refused(tmp_path: pathlib.Path) -> None:
     optimizer.save_checkpoint(folder, 1)
     before = [p.detach().clone() for p in model.parameters()]
     model.compute_loss(torch.Generator()).backward()
-    for call in ("save", "begin", "end", "load"):
+    with pytest.raises(ZeroOptError, match=r"load_checkpoint\(\) came between"):
+        optimizer.load_checkpoint(folder)
+    optimizer.zero_grad()
+    once = zo.AdamW(make_model("mlp"), lr=0.5, one_backward=True)
+    once.param_groups[0]["params"][0].sum().backward()
+    for call in ("save", "begin", "end"):
         arguments = () if call == "end" else (folder,)
         with pytest.raises(ZeroOptError, match=rf"{call}_checkpoint\(\) came between"):
-            getattr(optimizer, f"{call}_checkpoint")(*arguments)
-    optimizer.zero_grad()
+            getattr(once, f"{call}_checkpoint")(*arguments)
     with pytest.raises(ZeroOptError, match="save_end"):
         optimizer.end_checkpoint()
     with pytest.raises(ZeroOptError, match="which this step does not have"):
@@ -121,3 +126,86 @@ def test_refused(tmp_path: pathlib.Path) -> None:
     optimizer.close()
     with pytest.raises(ZeroOptError, match="was closed"):
         optimizer.save_checkpoint(folder)
+
+
+PASSES = 4
+
+
+def make_pass(model: nn.Module, number: int) -> None:
+    generator = torch.Generator().manual_seed(10 * number + get_rank())
+    # Not every pass has a gradient of the adapter.
+    model.uses_adapter = number % 3 == 1
+    model.compute_loss(generator).backward()
+
+
+def finish(model: nn.Module, optimizer: zo.AdamW, first: int) -> Any:
+    for number in range(first, PASSES):
+        make_pass(model, number)
+    optimizer.step()
+    train(model, optimizer, range(1))
+    result = read(model, optimizer)
+    optimizer.close()
+    return result
+
+
+def save_within(layout: Layout, folder: str, begins: bool) -> Any:
+    model, optimizer = make(layout)
+    train(model, optimizer, range(2))
+    for number in range(2):
+        make_pass(model, number)
+    if begins:
+        optimizer.begin_checkpoint(folder, 2)
+        make_pass(model, 2)
+        optimizer.end_checkpoint()
+        return finish(model, optimizer, 3)
+    optimizer.save_checkpoint(folder, 2)
+    assert optimizer.backward_passes == 2
+    return finish(model, optimizer, 2)
+
+
+def load_within(layout: Layout, folder: str, gradients: bool) -> Any:
+    model, optimizer = make(layout, seed=5)
+    with torch.no_grad():
+        model.frozen.copy_(make_model("mlp", layout.dtype).frozen)
+    assert optimizer.load_checkpoint(folder, gradients=gradients) == 2
+    assert optimizer.backward_passes == (2 if gradients else 0)
+    return finish(model, optimizer, optimizer.backward_passes)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+@pytest.mark.parametrize("zero", [0, 1, 2])
+def test_within_a_step(
+    workers: Workers, tmp_path: pathlib.Path, zero: int, begins: bool
+) -> None:
+    layout = Layout(2, zero, "256")
+    folder = str(tmp_path / "a")
+    saved = join(workers.run(save_within, layout, folder, begins))
+    assert is_equal(join(workers.run(load_within, layout, folder, True)), saved)
+    # Where each rank has a sum of its own, 0 and 1 are alike. What a begun step has made
+    # again is the same, too.
+    other = Layout(2, 1 - zero) if zero < 2 else Layout(2, 2, "1024")
+    assert is_equal(join(workers.run(load_within, other, folder, True)), saved)
+    assert is_equal(join(workers.run(load_within, layout, folder, False)), saved)
+    with pytest.raises(ZeroOptError, match="gradients of 2 ranks over 'dp' within a step"):
+        load_within(Layout(1, 0), folder, True)
+    load_within(Layout(1, 0), folder, False)
+
+
+def test_within_a_step_that_is_left(tmp_path: pathlib.Path) -> None:
+    model = make_model("mlp")
+    optimizer = zo.SGD(model, lr=0.5)
+    make_pass(model, 0)
+    optimizer.save_checkpoint(tmp_path / "a")
+    optimizer.save_checkpoint(tmp_path / "a")
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer.zero_grad()
+    assert optimizer.backward_passes == 0
+    optimizer.load_checkpoint(tmp_path / "a")
+    assert optimizer.backward_passes == 1
+    with pytest.raises(ZeroOptError, match=r"load_checkpoint\(\) came between"):
+        optimizer.load_checkpoint(tmp_path / "a")
+    optimizer.zero_grad()
+    assert all(map(torch.equal, model.parameters(), before))
+    optimizer.load_checkpoint(tmp_path / "a")
+    optimizer.step()
+    assert not all(map(torch.equal, model.parameters(), before))

@@ -176,3 +176,41 @@ def test_other_stages_and_ranks(
             three_workers.run(load_files, dtype, 3, folder)[0],
         ):
             assert is_equal(loaded, saved)
+
+
+def make_passes(model: Deep, passes: range) -> None:
+    for number in passes:
+        generator = torch.Generator().manual_seed(100 * number + get_rank())
+        model.compute_loss(generator).backward()
+
+
+def save_within(dtype: torch.dtype, folder: str) -> dict[str, torch.Tensor]:
+    model, optimizer = start(dtype, zero=3)
+    train_more(dtype, model, optimizer, range(1))
+    make_passes(model, range(2))
+    optimizer.save_checkpoint(folder)
+    make_passes(model, range(2, 4))
+    optimizer.step()
+    result = read(model, optimizer, 3)
+    optimizer.close()
+    return result
+
+
+def load_within(dtype: torch.dtype, zero: int, folder: str) -> dict[str, torch.Tensor]:
+    model, optimizer = start(dtype, zero, seed=50)
+    optimizer.load_checkpoint(folder)
+    make_passes(model, range(optimizer.backward_passes, 4))
+    optimizer.step()
+    result = read(model, optimizer, zero)
+    optimizer.close()
+    return result
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_within_a_step(
+    workers: Workers, tmp_path: pathlib.Path, dtype: torch.dtype
+) -> None:
+    folder = str(tmp_path / "files")
+    saved = workers.run(save_within, dtype, folder)[0]
+    for zero in (3, 2):  # both sum over ranks in each backward pass
+        assert is_equal(workers.run(load_within, dtype, zero, folder)[0], saved)

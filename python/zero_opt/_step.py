@@ -296,10 +296,19 @@ class Step:
     def end_save(self) -> None:
         self._call("step_save_end", self.handle)
 
-    def load(self, folder: bytes) -> int:
+    def load(self, folder: bytes, within_step: bool = True) -> int:
+        """Without |within_step|, a checkpoint that was saved within a step leads to the
+        begin of that step."""
         number = ctypes.c_int64()
-        self._call("step_load", self.handle, folder, ctypes.byref(number))
+        call = "step_load" if within_step else "step_load_begin"
+        self._call(call, self.handle, folder, ctypes.byref(number))
         return number.value
+
+    def count_passes(self) -> int:
+        """The closed backward passes since the last apply."""
+        count = ctypes.c_int64()
+        self._call("step_backward_passes", self.handle, ctypes.byref(count))
+        return count.value
 
     def write_state(self, entry: StateEntry, address: int, size: int) -> None:
         self._call("step_state_write", self.handle, entry.number, address, size)

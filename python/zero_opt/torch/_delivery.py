@@ -65,6 +65,8 @@ class Delivery:
         self._hooks: dict[int, Callable[[torch.Tensor], None]] = {}
         self._receiver = make_receiver(step, device)
         self.passes = 0
+        # Whether the step knows that the last pass has ended.
+        self._is_closed = True
         # Whether losses have to be scaled, and whether one was since the last step.
         self.needs_scale = False
         self.is_scaled = False
@@ -159,6 +161,20 @@ class Delivery:
         """Whether the last pass has delivered any."""
         return bool(self._delivered)
 
+    def close(self) -> None:
+        """Closes the open pass, if there is one. Its gradients are sums from now on."""
+        if self._is_closed:
+            return
+        self._receiver.flush()
+        self._step.accumulate()
+        self._receiver.settle()
+        self._is_closed = True
+
+    def resume(self, passes: int) -> None:
+        """|passes| passes were made before the step was loaded."""
+        self.reset()
+        self.passes = passes
+
     def discard(self) -> None:
         """Drops the gradients since the last step."""
         self._step.discard()
@@ -167,6 +183,7 @@ class Delivery:
     def reset(self) -> None:
         """No pass is open any more."""
         self._has_ended = True
+        self._is_closed = True
         self._delivered.clear()
         self._receiver.drop()
         self.passes = 0
@@ -185,12 +202,10 @@ class Delivery:
                 "one_backward out"
             )
         new = self._before_pass(self.passes == 0)
-        if self.passes:
-            self._receiver.flush()
-            self._step.accumulate()
-            self._receiver.settle()
+        self.close()
         self._step.begin_backward(self.hint)
         self.passes += 1
+        self._is_closed = False
         self._delivered.clear()
         self._has_ended = False
         self.on_begin()

@@ -8,42 +8,60 @@ from typing import Protocol, TypeAlias
 
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
+from zero_opt.torch._delivery import Delivery
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 
 
 class _Optimizer(Protocol):
     _step: Step
+    _delivery: Delivery
 
-    def _prepare_files(self, call: str) -> None: ...
+    def _prepare_files(self, call: str, *, within_step: bool = False) -> None: ...
 
 
 class FileCheckpoints:
     """Saves the trained parameters and all state of all ranks to a folder, and loads them
-    on any number of ranks, at any stage. All ranks make each call, between steps. Frozen
-    parameters, buffers and param_groups are not in it."""
+    on any number of ranks, at any stage. All ranks make each call, between steps or between
+    two backward passes of a step. Frozen parameters, buffers and param_groups are not in
+    it."""
 
     def save_checkpoint(self: _Optimizer, folder: Folder, number: int = 0) -> None:
         """All ranks see |folder|. The checkpoint that is there stays until the new one is
-        whole. |number|, such as that of the step, is what load_checkpoint returns."""
-        self._prepare_files("save_checkpoint")
+        whole. |number|, such as that of the step, is what load_checkpoint returns.
+
+        Behind a backward pass the gradients since the last step() are in it, too. All ranks
+        have made as many."""
+        self._prepare_files("save_checkpoint", within_step=True)
         self._step.save(os.fsencode(folder), number)
 
     def begin_checkpoint(self: _Optimizer, folder: Folder, number: int = 0) -> None:
         """As save_checkpoint, and a thread writes while training goes on. The folder has
         the previous checkpoint until end_checkpoint."""
-        self._prepare_files("begin_checkpoint")
+        self._prepare_files("begin_checkpoint", within_step=True)
         self._step.begin_save(os.fsencode(folder), number)
 
     def end_checkpoint(self: _Optimizer) -> None:
         """Waits until the files are on the disk."""
-        self._prepare_files("end_checkpoint")
+        self._prepare_files("end_checkpoint", within_step=True)
         self._step.end_save()
 
-    def load_checkpoint(self: _Optimizer, folder: Folder) -> int:
-        """Returns the number of the checkpoint. Parameters of the model change in place."""
+    def load_checkpoint(self: _Optimizer, folder: Folder, *, gradients: bool = True) -> int:
+        """Returns the number of the checkpoint. Parameters of the model change in place.
+
+        A checkpoint that was saved between two backward passes has gradients: the script
+        goes on with backward pass `backward_passes`. Without |gradients| the step is at its
+        begin, and the script makes its backward passes again; only so does another number
+        of ranks load it."""
         self._prepare_files("load_checkpoint")
-        return self._step.load(os.fsencode(folder))
+        number = self._step.load(os.fsencode(folder), within_step=gradients)
+        self._delivery.resume(self._step.count_passes())
+        return number
+
+    @property
+    def backward_passes(self: _Optimizer) -> int:
+        """The number of backward passes since the last step()."""
+        return self._delivery.passes
 
 
 def refuse_within_step(call: str) -> None:

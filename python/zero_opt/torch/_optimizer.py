@@ -433,9 +433,26 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
     def state(self, _: Any) -> None:
         """torch sets it when an optimizer is created, and when a state is loaded."""
 
-    def _prepare_files(self, call: str) -> None:
-        self._prepare_state(call)
-        self._aliases.take_over()
+    def _prepare_files(self, call: str, *, within_step: bool = False) -> None:
+        if within_step and self._delivery.passes:
+            self._check_open()
+            self._close_pass(call)
+        else:
+            self._prepare_state(call)
+            self._aliases.take_over()
+
+    def _close_pass(self, call: str) -> None:
+        """A checkpoint has what a step has behind a backward pass."""
+        if self._delivery.takes_one_pass:
+            refuse_within_step(call)
+        if self._delivery.awaits_end:
+            raise ZeroOptError(f"{call}() in a backward pass; call it behind the pass")
+        self._sharding.end_all()
+        self._sharding.check_ended()
+        self._aliases.check_in_place()
+        self._check_nothing_rests()
+        self._delivery.close()
+        self._device.synchronize()
 
     def _prepare_state(self, call: str) -> None:
         self._check_open()
