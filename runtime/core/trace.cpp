@@ -9,24 +9,54 @@
 #include "core/json.h"
 #include "core/status.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
-#include <cstdio>
+#include <cmath>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using namespace zero_rt;
 
-/// |nanoseconds| as microseconds.
-static std::string micros(int64_t nanoseconds) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%lld.%03lld",
-                (long long)(nanoseconds / 1000),
-                (long long)(nanoseconds % 1000));
-  return text;
-}
+/// A line of the file. A span is written in the time of the call that it is
+/// of, so this makes no strings.
+class Trace::Line {
+public:
+  explicit Line(std::string &out) : out(out) {}
+
+  Line &operator<<(std::string_view text) {
+    out += text;
+    return *this;
+  }
+  Line &operator<<(int64_t number) {
+    char text[24];
+    return *this << std::string_view(
+               text, std::to_chars(text, std::end(text), number).ptr - text);
+  }
+  /// |text| within a string of JSON.
+  Line &quoted(std::string_view text) {
+    bool isPlain = std::all_of(text.begin(), text.end(), [](char c) {
+      return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+    });
+    if (isPlain)
+      return *this << text;
+    std::string all = quote(text);
+    return *this << std::string_view(all).substr(1, all.size() - 2);
+  }
+  /// |number| divided by 1000: nanoseconds as microseconds.
+  Line &thousandths(int64_t number) {
+    char digits[4] = {'.', char('0' + number / 100 % 10),
+                      char('0' + number / 10 % 10), char('0' + number % 10)};
+    return *this << number / 1000 << std::string_view(digits, 4);
+  }
+
+private:
+  std::string &out;
+};
 
 template <typename Clock> static int64_t readClock() {
   using namespace std::chrono;
@@ -55,7 +85,7 @@ zero_rt_status Trace::create(const char *folder, int32_t rank, int32_t ranks,
                 "options->trace: cannot write '%s': %s", path.c_str(),
                 std::strerror(errno));
   out.reset(new Trace(std::move(path), file, rank));
-  out->append("[\n");
+  out->unwritten = "[\n";
   out->name("process_name", 0,
             "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
   out->name("start_ns", 0,
@@ -67,9 +97,8 @@ zero_rt_status Trace::create(const char *folder, int32_t rank, int32_t ranks,
   return ZERO_RT_OK;
 }
 
-void Trace::append(const std::string &line) {
+void Trace::end() {
   constexpr size_t kMost = 1 << 16;
-  unwritten += line;
   if (unwritten.size() > kMost)
     flush();
 }
@@ -88,39 +117,39 @@ void Trace::flush() {
 }
 
 void Trace::name(const char *what, int32_t stream, const std::string &text) {
-  append("{\"name\":" + quote(what) + ",\"ph\":\"M\",\"pid\":" +
-         std::to_string(rank) + ",\"tid\":" + std::to_string(stream) +
-         ",\"args\":{\"name\":" + quote(text) + "}},\n");
+  Line(unwritten) << "{\"name\":" << quote(what)
+                  << ",\"ph\":\"M\",\"pid\":" << int64_t(rank)
+                  << ",\"tid\":" << int64_t(stream)
+                  << ",\"args\":{\"name\":" << quote(text) << "}},\n";
 }
 
 void Trace::add(const Span &span) {
-  std::string title = span.call;
-  if (*span.label)
-    title += std::string(" ") + span.label;
-  std::string line = "{\"name\":" + quote(title) +
-                     ",\"cat\":" + quote(span.call) +
-                     ",\"ph\":\"X\",\"pid\":" + std::to_string(rank) +
-                     ",\"tid\":" + std::to_string(span.stream) +
-                     ",\"ts\":" + micros(span.begin - start) +
-                     ",\"dur\":" + micros(span.end - span.begin) +
-                     ",\"args\":{\"status\":" + std::to_string(span.status);
-  auto argument = [&](const char *key, int64_t value) {
-    if (value)
-      line += std::string(",\"") + key + "\":" + std::to_string(value);
-  };
-  argument("bytes_sent", span.bytesSent);
-  argument("bytes_copied", span.bytesCopied);
-  argument("launches", span.launches);
-  // Of the call, with its waits for other ranks.
-  if (span.bytesSent && span.end > span.begin) {
-    char text[48];
-    std::snprintf(text, sizeof(text), ",\"gb_per_s\":%.3f",
-                  double(span.bytesSent) / double(span.end - span.begin));
-    line += text;
-  }
   std::lock_guard<std::mutex> lock(mutex);
-  if (file >= 0)
-    append(line + "}},\n");
+  if (file < 0)
+    return;
+  Line line(unwritten);
+  line << "{\"name\":\"" << span.call;
+  if (*span.label)
+    (line << " ").quoted(span.label);
+  line << "\",\"cat\":\"" << span.call
+       << "\",\"ph\":\"X\",\"pid\":" << int64_t(rank)
+       << ",\"tid\":" << int64_t(span.stream) << ",\"ts\":";
+  line.thousandths(span.begin - start) << ",\"dur\":";
+  line.thousandths(span.end - span.begin)
+      << ",\"args\":{\"status\":" << int64_t(span.status);
+  if (span.bytesSent)
+    line << ",\"bytes_sent\":" << span.bytesSent;
+  if (span.bytesCopied)
+    line << ",\"bytes_copied\":" << span.bytesCopied;
+  if (span.launches)
+    line << ",\"launches\":" << span.launches;
+  // Of the call, with its waits for other ranks.
+  if (span.bytesSent && span.end > span.begin)
+    (line << ",\"gb_per_s\":")
+        .thousandths(std::llround(1000 * double(span.bytesSent) /
+                                  double(span.end - span.begin)));
+  line << "}},\n";
+  end();
 }
 
 zero_rt_status Trace::finish() {
@@ -128,9 +157,10 @@ zero_rt_status Trace::finish() {
   if (file < 0)
     return ZERO_RT_OK;
   // The last element of a list has no comma behind it.
-  append("{\"name\":\"end\",\"ph\":\"i\",\"s\":\"p\",\"pid\":" +
-         std::to_string(rank) + ",\"tid\":0,\"ts\":" + micros(now() - start) +
-         "}\n]\n");
+  Line line(unwritten);
+  line << "{\"name\":\"end\",\"ph\":\"i\",\"s\":\"p\",\"pid\":" << int64_t(rank)
+       << ",\"tid\":0,\"ts\":";
+  line.thousandths(now() - start) << "}\n]\n";
   flush();
   hasFailed |= ::close(file) != 0;
   file = -1;

@@ -45,9 +45,12 @@ public:
   zero_rt_status finish();
 
 private:
+  class Line;
+
   Trace(std::string path, int file, int32_t rank);
   void name(const char *what, int32_t stream, const std::string &text);
-  void append(const std::string &line);
+  /// Behind a line: writes what is unwritten if that is much.
+  void end();
   void flush();
 
   std::string path;

@@ -81,8 +81,9 @@ zero_rt_status trace(const char *name, bool isOfProgram, ::zero_rt_step *handle,
   Trace *trace = step ? step->runtime->trace.get() : nullptr;
   if (!trace)
     return call();
-  Runtime &runtime = *step->runtime;
-  zero_rt_counters before = runtime.counters;
+  const zero_rt_counters &counters = step->runtime->counters;
+  int64_t sent = counters.bytes_sent, launches = counters.launches,
+          copied = counters.bytes_copied_between_spaces;
   Span span{name};
   if (isOfProgram)
     span.stream = ZERO_RT_STREAM_COMPUTE;
@@ -90,11 +91,9 @@ zero_rt_status trace(const char *name, bool isOfProgram, ::zero_rt_step *handle,
   span.begin = Trace::now();
   span.status = call();
   span.end = Trace::now();
-  const zero_rt_counters &after = runtime.counters;
-  span.bytesSent = after.bytes_sent - before.bytes_sent;
-  span.bytesCopied =
-      after.bytes_copied_between_spaces - before.bytes_copied_between_spaces;
-  span.launches = after.launches - before.launches;
+  span.bytesSent = counters.bytes_sent - sent;
+  span.bytesCopied = counters.bytes_copied_between_spaces - copied;
+  span.launches = counters.launches - launches;
   trace->add(span);
   return span.status;
 }
