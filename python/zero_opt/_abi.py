@@ -55,6 +55,9 @@ class Options(ctypes.Structure):
         ("give_up", c_void_p),
         ("device", c_char_p),
         ("communicator_name", c_char_p),
+        ("trace", c_char_p),
+        ("nvtx", c_int32),
+        ("reserved", c_int32),
     ]
 
 

@@ -17,6 +17,16 @@ from zero_opt import _abi
 from zero_opt.errors import ZeroOptError
 
 
+def _read_profiling() -> dict[str, Any]:
+    """What a user asks for without a change of the script: a folder for traces, and ranges
+    of NVTX."""
+    trace = os.environ.get("ZERO_OPT_TRACE", "")
+    nvtx = os.environ.get("ZERO_OPT_NVTX", "0")
+    if nvtx not in ("0", "1"):
+        raise ZeroOptError(f"ZERO_OPT_NVTX is '{nvtx}', expected 0 or 1")
+    return {"trace": os.fsencode(trace) if trace else None, "nvtx": int(nvtx)}
+
+
 @dataclasses.dataclass(frozen=True)
 class StateEntry:
     """Elements [begin, end) of one role of a parameter; a scalar has no parameter."""
@@ -117,6 +127,7 @@ class Step:
                 timeout_ms=int(timeout_s * 1000),
                 device=place.device,
                 ordinal=place.ordinal,
+                **_read_profiling(),
             )
             self._call(
                 "create",

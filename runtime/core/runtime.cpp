@@ -110,6 +110,9 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
     int64_t timeoutMs = given.timeout_ms ? std::min(given.timeout_ms, longestMs)
                                          : defaultTimeoutMs;
+    std::unique_ptr<Nvtx> nvtx;
+    if (given.nvtx)
+      ZERO_RT_TRY(Nvtx::open(nvtx));
     std::unique_ptr<Device> device;
     ZERO_RT_TRY(makeDevice(given, *kind, device));
     auto handle = std::make_unique<zero_rt_runtime>();
@@ -121,6 +124,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     if (given.trace)
       ZERO_RT_TRY(
           Trace::create(given.trace, rank, ranks.size(), runtime->trace));
+    runtime->nvtx = std::move(nvtx);
     runtime->memory.use(runtime->communicator->segment());
     runtime->handle = giveOut(std::move(handle), runtime.get());
     *out_runtime = runtime.release()->handle;

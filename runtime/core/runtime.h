@@ -10,7 +10,7 @@
 #include "comm/communicator.h"
 #include "core/handle.h"
 #include "core/memory.h"
-#include "core/trace.h"
+#include "core/nvtx.h"
 #include "zero_rt/library.h"
 
 #include <memory>
@@ -41,6 +41,9 @@ struct Runtime {
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<Messenger> messenger;
   std::unique_ptr<Trace> trace; // null without one
+  std::unique_ptr<Nvtx> nvtx;   // null without ranges
+
+  bool isTraced() const { return trace || nvtx; }
 };
 
 } // namespace zero_rt

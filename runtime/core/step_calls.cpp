@@ -204,7 +204,7 @@ static zero_rt_status create(Runtime *runtime, const zero_rt_library *library,
   ZERO_RT_TRY(judge(reports, runtime->rank));
   step->id = communicator.position();
   ZERO_RT_TRY(guarded("step_create", [&] { return joinGroups(*step); }));
-  if (runtime->trace)
+  if (runtime->isTraced())
     handle->calls = &tracedCallTable;
   step->handle = giveOut(std::move(handle), step.get());
   *out_step = step.release();

@@ -73,13 +73,13 @@ template <typename To, typename From> To as(From from) {
     return To{from};
 }
 
-/// Runs |call| of |step|, and writes its time and its work to the trace.
+/// Runs |call| of |step|, as a range of NVTX, and writes its time and its work
+/// to the trace.
 template <typename Describe, typename Call>
 zero_rt_status trace(const char *name, bool isOfProgram, ::zero_rt_step *handle,
                      Describe describe, Call call) {
   Step *step = handle ? handle->get() : nullptr;
-  Trace *trace = step ? step->runtime->trace.get() : nullptr;
-  if (!trace)
+  if (!step || !step->runtime->isTraced())
     return call();
   const zero_rt_counters &counters = step->runtime->counters;
   int64_t sent = counters.bytes_sent, launches = counters.launches,
@@ -88,9 +88,17 @@ zero_rt_status trace(const char *name, bool isOfProgram, ::zero_rt_step *handle,
   if (isOfProgram)
     span.stream = ZERO_RT_STREAM_COMPUTE;
   describe(*step, span);
+  const std::unique_ptr<Nvtx> &nvtx = step->runtime->nvtx;
+  const std::unique_ptr<Trace> &trace = step->runtime->trace;
+  if (nvtx)
+    nvtx->push(span);
   span.begin = Trace::now();
   span.status = call();
   span.end = Trace::now();
+  if (nvtx)
+    nvtx->pop();
+  if (!trace)
+    return span.status;
   span.bytesSent = counters.bytes_sent - sent;
   span.bytesCopied = counters.bytes_copied_between_spaces - copied;
   span.launches = counters.launches - launches;

@@ -143,6 +143,7 @@ LogicalResult CompiledEngine::open(ModuleOp scheduled, int64_t numRanks,
   runtimeOptions.graphs = options.graphs;
   runtimeOptions.trace =
       options.trace.empty() ? nullptr : options.trace.c_str();
+  runtimeOptions.nvtx = options.nvtx;
   bool ok = onEveryRank([&](int64_t r, Rank &rank) {
     zero_rt_options mine = runtimeOptions;
     if (isOnGpu)

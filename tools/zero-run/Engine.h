@@ -194,6 +194,7 @@ struct CompiledOptions {
   Arrivals arrivals = Arrivals::backward;
   UnitUses unitUses = UnitUses::listed;
   std::string trace = {}; // a folder for what each rank does; empty: none
+  bool nvtx = false;
   int64_t timeoutMs = 60000;
   /// What engines of equal steps share, which are compiled once; or null.
   LibraryCache *libraries = nullptr;

@@ -76,6 +76,9 @@ static cl::opt<std::string>
               cl::desc("Write what each rank does, call by call, to "
                        "folder/rank-N.json;\ntools/scripts/trace.py makes one "
                        "file of all and says where the time goes"));
+static cl::opt<bool>
+    nvtxFlag("nvtx", cl::cat(category),
+             cl::desc("Make each call a range of NVTX, for Nsight Systems"));
 static cl::opt<std::string>
     libraryFlag("library", cl::value_desc("file.so"), cl::cat(category),
                 cl::desc("Run this library, which zero-compile made of the "
@@ -331,6 +334,7 @@ static LogicalResult readCompiled(RunOptions &options, std::string &message) {
   options.group = group->second;
   options.library = libraryFlag;
   options.trace = traceFlag;
+  options.nvtx = nvtxFlag;
   if (!options.library.empty() && cpuFlag.getNumOccurrences() > 0) {
     message = "--library is a compiled step, and --cpu says how one is "
               "compiled; leave out one of them";
@@ -338,7 +342,9 @@ static LogicalResult readCompiled(RunOptions &options, std::string &message) {
   }
   if (options.engine == EngineKind::compiled)
     return success();
-  for (const auto *flag : {&groupFlag, &libraryFlag, &traceFlag}) {
+  for (const cl::Option *flag :
+       std::initializer_list<const cl::Option *>{&groupFlag, &libraryFlag,
+                                                 &traceFlag, &nvtxFlag}) {
     if (flag->getNumOccurrences() == 0)
       continue;
     message = ("--" + flag->ArgStr +

@@ -42,6 +42,7 @@ struct RunOptions {
   std::vector<double> inputs;
   int64_t threads = 1;
   std::string trace;   // a folder; empty: none
+  bool nvtx = false;
   std::string library; // a file; empty: the step is compiled
   /// Folders of checkpoints; empty: none.
   std::string load, save;

@@ -157,6 +157,7 @@ static LogicalResult createEngines(const RunOptions &options,
     compiled.cpu = options.cpu;
     compiled.threads = options.threads;
     compiled.trace = options.trace;
+    compiled.nvtx = options.nvtx;
     compiled.library = options.library;
     compiled.arrivals = options.arrivals;
     compiled.unitUses = options.unitUses;

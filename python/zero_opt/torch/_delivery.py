@@ -169,6 +169,7 @@ class Delivery:
         self._step.accumulate()
         self._receiver.settle()
         self._is_closed = True
+        self.give_up()
 
     def resume(self, passes: int) -> None:
         """|passes| passes were made before the step was loaded."""

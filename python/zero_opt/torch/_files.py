@@ -50,9 +50,9 @@ class FileCheckpoints:
         """Returns the number of the checkpoint. Parameters of the model change in place.
 
         A checkpoint that was saved between two backward passes has gradients: the script
-        goes on with backward pass `backward_passes`. Without |gradients| the step is at its
-        begin, and the script makes its backward passes again; only so does another number
-        of ranks load it."""
+        goes on with the next one. Without |gradients| the step is at its begin, and the
+        script makes its backward passes again; only so does another number of ranks load
+        it. A script finds its place by the number that it saved."""
         self._prepare_files("load_checkpoint")
         number = self._step.load(os.fsencode(folder), within_step=gradients)
         self._delivery.resume(self._step.count_passes())
@@ -60,7 +60,9 @@ class FileCheckpoints:
 
     @property
     def backward_passes(self: _Optimizer) -> int:
-        """The number of backward passes since the last step()."""
+        """The number of backward passes since the last step(), also of those that a
+        checkpoint has. A parameter in several segments of re-entrant checkpointing makes
+        several passes of one call of backward()."""
         return self._delivery.passes
 
 

@@ -219,6 +219,13 @@ typedef struct zero_rt_options {
   /// zero_rt_destroy writes the end of the file, and returns invalid_argument
   /// if not all of it could be written.
   const char *trace;
+  /// Since version 16. Non-zero: each call is a range of NVTX, with the name of
+  /// its buffer or parameter, which Nsight Systems shows. Needs
+  /// libnvToolsExt.so.1; without it zero_rt_create returns unsupported. On a
+  /// GPU the ranges are those of the calls, and the profiler finds the kernels
+  /// that were launched in them.
+  int32_t nvtx;
+  int32_t reserved;
 } zero_rt_options;
 
 /// The allocations, launches and traffic of this rank since its creation. The

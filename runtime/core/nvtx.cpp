@@ -1,0 +1,41 @@
+//===- nvtx.cpp - Ranges for a profiler of NVIDIA -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/nvtx.h"
+
+#include "core/status.h"
+
+#include <dlfcn.h>
+
+using namespace zero_rt;
+
+zero_rt_status Nvtx::open(std::unique_ptr<Nvtx> &out) {
+  const char *name = "libnvToolsExt.so.1";
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); // stays loaded
+  if (!library)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "options->nvtx: %s; install the library of NVTX, which comes "
+                "with CUDA 12, or leave out nvtx",
+                dlerror());
+  auto nvtx = std::make_unique<Nvtx>();
+  nvtx->rangePush = reinterpret_cast<int (*)(const char *)>(
+      dlsym(library, "nvtxRangePushA"));
+  nvtx->rangePop =
+      reinterpret_cast<int (*)()>(dlsym(library, "nvtxRangePop"));
+  if (!nvtx->rangePush || !nvtx->rangePop)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "options->nvtx: %s has no ranges; leave out nvtx", name);
+  out = std::move(nvtx);
+  return ZERO_RT_OK;
+}
+
+void Nvtx::push(const Span &span) const {
+  if (!*span.label) {
+    rangePush(span.call);
+    return;
+  }
+  rangePush((std::string(span.call) + " " + span.label).c_str());
+}
