@@ -209,3 +209,24 @@ def test_within_a_step_that_is_left(tmp_path: pathlib.Path) -> None:
     optimizer.load_checkpoint(tmp_path / "a")
     optimizer.step()
     assert not all(map(torch.equal, model.parameters(), before))
+
+
+def test_writes_behind_a_load_within_a_step(tmp_path: pathlib.Path) -> None:
+    """What others write before the first backward pass is taken over, as between steps."""
+    model = make_model("mlp", BF16)
+    optimizer = zo.SGD(model, lr=0.5)
+    make_pass(model, 0)
+    optimizer.save_checkpoint(tmp_path / "a")
+    optimizer.close()
+    optimizer = zo.SGD(model, lr=0.0)
+    optimizer.load_checkpoint(tmp_path / "a")
+    model.last.weight.data.fill_(3.0)
+    with torch.no_grad():
+        model.first.bias.fill_(2.0)
+    make_pass(model, 1)
+    optimizer.step()
+    assert (model.last.weight == 3.0).all() and (model.first.bias == 2.0).all()
+    optimizer.load_checkpoint(tmp_path / "a")
+    model.frozen.requires_grad_(True)
+    with pytest.raises(ZeroOptError, match="required no gradient"):
+        make_pass(model, 1)

@@ -13,40 +13,9 @@
 
 using namespace zero_rt;
 
-int64_t zero_rt::findResumableState(const Step &step) {
-  int64_t state = 0;
-  for (int32_t event : {ZERO_RT_EVENT_BEGIN, ZERO_RT_EVENT_ACCUMULATE}) {
-    const zero_rt_transition_row *row = step.index.transition(state, event);
-    if (!row || !step.library->accumulators)
-      return -1;
-    state = row->next;
-  }
-  return state;
-}
-
 zero_rt_status zero_rt::requireSavableState(const Step &step,
                                             const char *call) {
-  if (step.state == 0)
-    return ZERO_RT_OK;
-  ZERO_RT_TRY(requireNotMeasured(step, call));
-  int64_t resumable = findResumableState(step);
-  if (resumable < 0)
-    return requireIdle(step, call);
-  if (step.window.isOpen())
-    return fail(ZERO_RT_PROTOCOL,
-                "%s: a backward pass is open; call accumulate, apply or "
-                "discard first",
-                call);
-  if (!step.backwards.empty())
-    return fail(ZERO_RT_PROTOCOL,
-                "%s: backward pass %lld has begun; call end_backward and "
-                "accumulate first",
-                call, (long long)step.backwards.rbegin()->first);
-  if (step.state != resumable)
-    return fail(ZERO_RT_PROTOCOL,
-                "%s: the last backward pass was begun as the last; call apply "
-                "or discard first",
-                call);
+  ZERO_RT_TRY(requireClosed(step, call));
   if (step.window.missing() == 0)
     return ZERO_RT_OK;
   const MissingGradient &missing = step.window.firstMissing().front();

@@ -17,10 +17,6 @@
 
 namespace zero_rt {
 
-/// The state of the protocol between two backward passes in which a checkpoint
-/// may be saved; -1: there is none.
-int64_t findResumableState(const Step &step);
-
 /// Refuses |call| unless a checkpoint may be saved: between steps, or between
 /// two backward passes of a step that will not be refused.
 zero_rt_status requireSavableState(const Step &step, const char *call);

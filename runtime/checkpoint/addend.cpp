@@ -70,8 +70,10 @@ static bool readNumber(std::string_view text, int64_t &out) {
 
 bool zero_rt::readAddend(std::string_view text, Addend &out) {
   out.axes.clear();
-  while (!text.empty()) {
+  bool isMore = true;
+  while (isMore) {
     std::string_view axis = text.substr(0, text.find(','));
+    isMore = text.size() > axis.size();
     text.remove_prefix(std::min(text.size(), axis.size() + 1));
     size_t equals = axis.rfind('='), slash = axis.rfind('/');
     if (equals == std::string_view::npos || slash == std::string_view::npos ||
@@ -81,7 +83,7 @@ bool zero_rt::readAddend(std::string_view text, Addend &out) {
     if (!readNumber(axis.substr(equals + 1, slash - equals - 1),
                     read.coordinate) ||
         !readNumber(axis.substr(slash + 1), read.size) ||
-        read.coordinate >= read.size)
+        read.coordinate >= read.size || out.find(read.name))
       return false;
     out.axes.push_back(std::move(read));
   }

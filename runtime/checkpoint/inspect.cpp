@@ -27,6 +27,7 @@ public:
     ZERO_RT_TRY(readIndex(folder, index, checksum));
     summary.save = index.save;
     summary.number = index.number;
+    summary.backwards = index.backwards;
     summary.step = index.step;
     summary.planHash = index.planHash;
     summary.mesh = index.mesh;
@@ -36,6 +37,8 @@ public:
                     summary));
     for (const auto &[key, pieces] : byValue)
       keep(joinPieces(key, pieces, summary));
+    for (const auto &[name, addends] : byName)
+      keep(checkAddends(name, addends));
     return ZERO_RT_OK;
   }
 
@@ -46,7 +49,7 @@ public:
   }
 
 private:
-  using Key = std::pair<std::string, std::string>; // name and part
+  using Key = std::pair<std::string, std::string>; // name, and part and addend
 
   zero_rt_status readFile(const std::string &path, const FileDigest &digest,
                           CheckpointSummary &summary) {
@@ -70,9 +73,32 @@ private:
       } else if (readsData) {
         keep(checkPiece(path, file, piece));
       }
+      if (isOfAccumulation(piece) && summary.backwards == 0)
+        keep(fail(ZERO_RT_INVALID_ARGUMENT,
+                  "'%s' has %s, and the index has no backward passes",
+                  path.c_str(), describePiece(piece).c_str()));
+      std::map<std::string, Addend> &addends =
+          byName[piece.name + " of part " + piece.part];
+      addends[piece.addend.text()] = piece.addend;
       byValue[key].push_back(std::move(piece));
     }
     return ZERO_RT_OK;
+  }
+
+  /// Checks that all addends of a value are there.
+  static zero_rt_status
+  checkAddends(const std::string &name,
+               const std::map<std::string, Addend> &addends) {
+    const Addend &first = addends.begin()->second;
+    int64_t count = Addend().countTaken(first);
+    for (const auto &[text, addend] : addends)
+      if (!first.hasAxesOf(addend))
+        count = -1;
+    if (count == int64_t(addends.size()))
+      return ZERO_RT_OK;
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'%s' has %zu addends, which are not those of all ranks",
+                name.c_str(), addends.size());
   }
 
   /// Checks that |pieces| have each element of their value once.
@@ -114,6 +140,8 @@ private:
   bool readsData;
   std::vector<std::string> &errors;
   std::map<Key, std::vector<StoredPiece>> byValue;
+  /// By name and part: the addends, by text.
+  std::map<std::string, std::map<std::string, Addend>> byName;
   std::map<Key, double> scalars;
 };
 

@@ -29,6 +29,7 @@ struct CheckpointValue {
 struct CheckpointSummary {
   int64_t save = 0;
   int64_t number = 0;
+  int64_t backwards = 0; // whose gradients it has
   std::string step;
   uint64_t planHash = 0;
   std::vector<std::pair<std::string, int64_t>> mesh;

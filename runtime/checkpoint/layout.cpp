@@ -66,9 +66,10 @@ static OwnPiece makePiece(const Step &step, const StateEntry &entry) {
   return piece;
 }
 
-/// The roles of what is there between two backward passes.
-static const char *const sumRole = "gradient_sum";
-static const char *const arrivalsRole = "gradient_arrivals";
+/// The roles of what is there between two backward passes. State of an
+/// optimizer has no such names: they are keywords of MLIR, without a hyphen.
+static const char *const sumRole = "gradient-sum";
+static const char *const arrivalsRole = "gradient-arrivals";
 
 bool zero_rt::isOfAccumulation(const Piece &piece) {
   std::string role = piece.name.substr(piece.name.rfind('.') + 1);
@@ -268,7 +269,7 @@ StateNames::StateNames(const Step &step, bool hasSums) {
             axes,
             box,
             {}};
-      if (hasSums)
+      if (hasSums && library.accumulators)
         addSums(library, p);
       std::set<std::string> &known = parts[axes];
       if (known.empty())
@@ -304,6 +305,10 @@ zero_rt_status StateNames::checkBox(const Piece &piece, const Value &value) {
 }
 
 zero_rt_status StateNames::checkAddend(const Piece &piece, const Value &value) {
+  if (!piece.addend.axes.empty() && !isOfAccumulation(piece))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s is no sum of gradients, and has no addends",
+                describePiece(piece).c_str());
   for (const Addend::Axis &axis : piece.addend.axes) {
     const Addend::Axis *known = value.addends.find(axis.name);
     if (!known || known->size != axis.size)

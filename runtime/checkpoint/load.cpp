@@ -25,6 +25,7 @@
 #include "core/units.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -61,7 +62,7 @@ public:
       std::vector<StoredPiece> pieces;
       ZERO_RT_TRY(readRankFile(pathOf(f), index.files[f], pieces));
       for (StoredPiece &piece : pieces) {
-        if (atBegin && isOfAccumulation(piece))
+        if (hasSums && atBegin && isOfAccumulation(piece))
           continue;
         if (zero_rt_status status = names.check(piece))
           return fail(status, "'%s': %s", pathOf(f).c_str(), lastMessage());
@@ -228,7 +229,8 @@ private:
     if (int64_t(byAddend.size()) == count)
       return ZERO_RT_OK;
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "checkpoint '%s' has %zu addends of %s, expected %lld",
+                "checkpoint '%s' has %zu addends of %s, expected %lld: files "
+                "are missing or of another save",
                 folder.c_str(), byAddend.size(), describePiece(own).c_str(),
                 (long long)count);
   }
@@ -238,7 +240,8 @@ private:
     const OwnPiece &own = held[h];
     int64_t size = elementSize(own.dtype);
     entryBytes.assign(size_t((own.end - own.begin) * size), 0);
-    bool isAdded = own.addend.countTaken(*addends[h]) > 1;
+    int64_t numAddends = own.addend.countTaken(*addends[h]);
+    bool isAdded = numAddends > 1;
     std::vector<double> sums(isAdded ? size_t(own.end - own.begin) : 0);
     for (const Source &source : sources[h]) {
       const StoredPiece &piece = source.piece;
@@ -271,18 +274,20 @@ private:
     if (isAdded)
       convert(own.dtype, entryBytes.data(), ZERO_RT_F64, sums.data(),
               int64_t(sums.size()));
-    return own.isArrivals() ? checkArrivals(own) : ZERO_RT_OK;
+    return own.isArrivals() ? checkArrivals(own, numAddends) : ZERO_RT_OK;
   }
 
   int64_t readArrivals() const {
     double count = 0;
     std::memcpy(&count, entryBytes.data(), sizeof(count));
-    bool isCount = count >= 0 && count <= double(mostBackwards);
+    bool isCount = count >= 0 && count <= double(mostBackwards) &&
+                   count == std::floor(count);
     return isCount ? int64_t(count) : -1;
   }
 
-  zero_rt_status checkArrivals(const OwnPiece &own) const {
-    if (readArrivals() >= 0)
+  zero_rt_status checkArrivals(const OwnPiece &own, int64_t addends) const {
+    int64_t count = readArrivals();
+    if (count >= 0 && count <= addends * index.backwards)
       return ZERO_RT_OK;
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "checkpoint '%s' has no number of backward passes in '%s'",

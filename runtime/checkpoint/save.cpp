@@ -161,7 +161,6 @@ static zero_rt_status endSave(Step &step, const char *call,
                       "no save has begun; call save_begin first");
         if (save->writer.joinable())
           save->writer.join();
-        ZERO_RT_TRY(requireSavableState(step, call));
         if (save->status)
           return fail(save->status, "%s", save->message.c_str());
         mine.bytes = save->digest.bytes;
@@ -229,5 +228,11 @@ zero_rt_status calls::save_begin(Step *step, const char *folder,
 }
 
 zero_rt_status calls::save_end(Step *step) {
+  // Where the ranks cannot agree now, the save waits for a later call.
+  std::vector<PhaseReport> reports;
+  ZERO_RT_TRY(agree(
+      *step, "save_end",
+      [&](PhaseReport &) { return requireClosed(*step, "save_end"); },
+      reports));
   return endSave(*step, "save_end", std::move(step->pendingSave));
 }

@@ -21,10 +21,9 @@ zero_rt_status Nvtx::open(std::unique_ptr<Nvtx> &out) {
                 "with CUDA 12, or leave out nvtx",
                 dlerror());
   auto nvtx = std::make_unique<Nvtx>();
-  nvtx->rangePush = reinterpret_cast<int (*)(const char *)>(
-      dlsym(library, "nvtxRangePushA"));
-  nvtx->rangePop =
-      reinterpret_cast<int (*)()>(dlsym(library, "nvtxRangePop"));
+  nvtx->rangePush =
+      reinterpret_cast<int (*)(const char *)>(dlsym(library, "nvtxRangePushA"));
+  nvtx->rangePop = reinterpret_cast<int (*)()>(dlsym(library, "nvtxRangePop"));
   if (!nvtx->rangePush || !nvtx->rangePop)
     return fail(ZERO_RT_UNSUPPORTED,
                 "options->nvtx: %s has no ranges; leave out nvtx", name);

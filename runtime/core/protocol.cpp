@@ -115,6 +115,44 @@ zero_rt_status zero_rt::requireIdle(const Step &step, const char *call) {
               step.text(step.library->protocol_states[0]));
 }
 
+int64_t zero_rt::findResumableState(const Step &step) {
+  int64_t state = 0;
+  for (int32_t event : {ZERO_RT_EVENT_BEGIN, ZERO_RT_EVENT_ACCUMULATE}) {
+    const zero_rt_transition_row *row = step.index.transition(state, event);
+    // A pipeline stage may have no bucket, and so no accumulator.
+    bool hasSums = step.library->accumulators || !step.library->num_buckets;
+    if (!row || !hasSums)
+      return -1;
+    state = row->next;
+  }
+  return state;
+}
+
+zero_rt_status zero_rt::requireClosed(const Step &step, const char *call) {
+  if (step.state == 0)
+    return ZERO_RT_OK;
+  int64_t resumable = findResumableState(step);
+  if (resumable < 0)
+    return requireIdle(step, call);
+  ZERO_RT_TRY(requireNotMeasured(step, call));
+  if (step.window.isOpen())
+    return fail(ZERO_RT_PROTOCOL,
+                "%s: a backward pass is open; call accumulate, apply or "
+                "discard first",
+                call);
+  if (!step.backwards.empty())
+    return fail(ZERO_RT_PROTOCOL,
+                "%s: backward pass %lld has begun; call end_backward and "
+                "accumulate first",
+                call, (long long)step.backwards.rbegin()->first);
+  if (step.state == resumable)
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_PROTOCOL,
+              "%s: the last backward pass was begun as the last; call apply "
+              "or discard first",
+              call);
+}
+
 zero_rt_status zero_rt::requireNotMeasured(const Step &step, const char *call) {
   if (!step.isMeasured)
     return ZERO_RT_OK;

@@ -34,6 +34,14 @@ void poisonStep(Step &step, const char *call, zero_rt_status status);
 /// Refuses |call| in every state but the initial one.
 zero_rt_status requireIdle(const Step &step, const char *call);
 
+/// The state of the protocol between two backward passes in which a checkpoint
+/// may be saved; -1: there is none.
+int64_t findResumableState(const Step &step);
+
+/// Refuses |call| but between steps, and between two backward passes where a
+/// checkpoint may be saved.
+zero_rt_status requireClosed(const Step &step, const char *call);
+
 /// Refuses |call| between measure and the apply or discard that follows.
 zero_rt_status requireNotMeasured(const Step &step, const char *call);
 

@@ -68,6 +68,7 @@ static json::Object toJson(const CheckpointSummary &summary) {
   return json::Object{
       {"save", summary.save},
       {"number", summary.number},
+      {"backward_passes", summary.backwards},
       {"step", summary.step},
       {"plan_hash", llvm::formatv("{0:x-16}", summary.planHash).str()},
       {"mesh", std::move(mesh)},
@@ -78,8 +79,13 @@ static json::Object toJson(const CheckpointSummary &summary) {
 
 static void print(const CheckpointSummary &summary, bool isVerified) {
   llvm::outs() << llvm::formatv(
-      "number {0} of step '{1}' on {2}: {3} in {4} of {5} bytes{6}\n",
+      "number {0} of step '{1}' on {2}{3}: {4} in {5} of {6} bytes{7}\n",
       summary.number, summary.step, describeMesh(summary),
+      summary.backwards
+          ? ", behind " +
+                zero::countOf(summary.backwards, "backward pass", "es") +
+                " of the next step"
+          : "",
       zero::countOf(summary.values.size(), "value"),
       zero::countOf(summary.files, "file"), summary.bytes,
       isVerified ? ", all as they were written" : "");

@@ -342,9 +342,8 @@ static LogicalResult readCompiled(RunOptions &options, std::string &message) {
   }
   if (options.engine == EngineKind::compiled)
     return success();
-  for (const cl::Option *flag :
-       std::initializer_list<const cl::Option *>{&groupFlag, &libraryFlag,
-                                                 &traceFlag, &nvtxFlag}) {
+  for (const cl::Option *flag : std::initializer_list<const cl::Option *>{
+           &groupFlag, &libraryFlag, &traceFlag, &nvtxFlag}) {
     if (flag->getNumOccurrences() == 0)
       continue;
     message = ("--" + flag->ArgStr +

@@ -41,7 +41,7 @@ struct RunOptions {
   /// Empty: 0.01 each, or a share of its own for each rank.
   std::vector<double> inputs;
   int64_t threads = 1;
-  std::string trace;   // a folder; empty: none
+  std::string trace; // a folder; empty: none
   bool nvtx = false;
   std::string library; // a file; empty: the step is compiled
   /// Folders of checkpoints; empty: none.

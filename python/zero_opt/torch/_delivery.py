@@ -67,6 +67,8 @@ class Delivery:
         self.passes = 0
         # Whether the step knows that the last pass has ended.
         self._is_closed = True
+        # Whether no pass began since the step was loaded.
+        self._is_loaded = False
         # Whether losses have to be scaled, and whether one was since the last step.
         self.needs_scale = False
         self.is_scaled = False
@@ -175,6 +177,7 @@ class Delivery:
         """|passes| passes were made before the step was loaded."""
         self.reset()
         self.passes = passes
+        self._is_loaded = True
 
     def discard(self) -> None:
         """Drops the gradients since the last step."""
@@ -185,6 +188,7 @@ class Delivery:
         """No pass is open any more."""
         self._has_ended = True
         self._is_closed = True
+        self._is_loaded = False
         self._delivered.clear()
         self._receiver.drop()
         self.passes = 0
@@ -202,7 +206,8 @@ class Delivery:
                 "created with one_backward=True; call step() after each, or leave "
                 "one_backward out"
             )
-        new = self._before_pass(self.passes == 0)
+        new = self._before_pass(self.passes == 0 or self._is_loaded)
+        self._is_loaded = False
         self.close()
         self._step.begin_backward(self.hint)
         self.passes += 1

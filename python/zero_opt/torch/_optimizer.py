@@ -446,7 +446,10 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         if self._delivery.takes_one_pass:
             refuse_within_step(call)
         if self._delivery.awaits_end:
-            raise ZeroOptError(f"{call}() in a backward pass; call it behind the pass")
+            raise ZeroOptError(
+                f"{call}() came before the end of a backward pass; call it behind the "
+                "pass, and zero_grad() after an exception in backward()"
+            )
         self._sharding.end_all()
         self._sharding.check_ended()
         self._aliases.check_in_place()

@@ -188,7 +188,8 @@ zero_rt_status zero_rt_step_bind_parameter(zero_rt_step *step,
 /// parameter without master weights needs no call: its values are the state. A
 /// parameter of a unit at stage 3 has no view between steps, and is left out.
 ///
-/// Only between steps. The call follows the work on |stream|, and waits for it.
+/// Only between steps, or where a checkpoint may be saved within one. The call
+/// follows the work on |stream|, and waits for it.
 /// Not collective: ranks that hold the same part of a parameter write the same
 /// to it, and each makes the call. The call is no write of state: after a
 /// state_write of divided "master" alone, the next backward pass is an error
@@ -430,8 +431,10 @@ zero_rt_status zero_rt_step_save(zero_rt_step *step, const char *folder,
 zero_rt_status zero_rt_step_save_begin(zero_rt_step *step, const char *folder,
                                        int64_t number);
 /// Waits until the files of save_begin are on the disk, and replaces the
-/// previous checkpoint. Collective, where save is allowed. An error drops the
-/// save. Since version 16. Errors: as save; also protocol (no save has begun).
+/// previous checkpoint. Collective, between steps and between two backward
+/// passes; elsewhere an error (protocol), and the save goes on. Any other error
+/// drops the save. Since version 16. Errors: as save; also protocol (no save
+/// has begun).
 zero_rt_status zero_rt_step_save_end(zero_rt_step *step);
 /// Reads all state from a checkpoint that save has written, with any number of
 /// ranks, any ZeRO stage, any buckets and any pipeline stages. Parameters,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stands in for libnvToolsExt.so.1: prints the ranges of one thread, and fails at the end if
-// they do not nest.
+// Stands in for libnvToolsExt.so.1: prints the ranges of one thread, and fails
+// at the end if they do not nest.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "Ranks.h"
 #include "SealedCheckpoint.h"
 #include "TrainStep.h"
+#include "checkpoint/inspect.h"
 
 #include <filesystem>
 #include <mutex>
@@ -136,6 +137,24 @@ TEST_F(WithinStep, TrainingGoesOnWhileFilesAreWritten) {
     EXPECT_EQ(readText(folder.at(file)), readText(other.at(file)));
 }
 
+// Where save_end comes too early, the files stay, and a later call makes them
+// the checkpoint.
+TEST_F(WithinStep, ASaveThatCannotEndNowEndsLater) {
+  TemporaryFolder other;
+  runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+    bindAll(step);
+    expectOk(callsOf(step).save_begin(step, other.at().c_str(), 1));
+    backward(step, 1);
+    expectStatus(ZERO_RT_PROTOCOL, callsOf(step).save_end(step),
+                 "a backward pass is open; call accumulate, apply or discard "
+                 "first");
+    expectOk(callsOf(step).accumulate(step));
+    expectOk(callsOf(step).save_end(step));
+    expectOk(callsOf(step).discard(step));
+    expectOk(load(step, other.at()));
+  });
+}
+
 TEST_F(WithinStep, OtherNumbersOfRanksLoadTheBeginOfTheStep) {
   for (int64_t ranks : {1, 2, 3})
     runSteps(makeResumableStep(ranks).get(), [&](int32_t, zero_rt_step *step) {
@@ -210,13 +229,16 @@ TEST_F(WithinStep, WhereNoneCanBeSavedSaysWhatToDo) {
 TEST_F(WithinStep, AddendsAreCounted) {
   const std::string mine = " addend:dp=0/2\"";
   for (auto [to, message] :
-       {std::pair(" addend:dp=1/2\"", "of 'extra.gradient_arrivals'"),
+       {std::pair(" addend:dp=1/2\"", "of 'extra.gradient-arrivals'"),
         std::pair(" addend:dp=0/3\"", "of 3 ranks over 'dp', and gradients of "
                                       "this step are of 2"),
         std::pair(" addend:pp=0/2\"", "of 2 ranks over 'pp', and gradients of "
                                       "this step are of 1"),
         std::pair(" addend:dp=2/2\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
         std::pair(" addend:dp\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair(" addend:dp=0/2,\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair(" addend:dp=0/2,dp=0/2\"",
+                  "are not 'BEGIN END ELEMENTS CHECKSUM'"),
         std::pair("\"", "is of other axes than another addend")}) {
     std::string file = readText(first), whole = readText(index);
     putHeader(replaced(header(), mine, to), data());
@@ -239,5 +261,24 @@ TEST_F(WithinStep, NumbersOfBackwardPassesAreChecked) {
     writeText(index, whole);
   }
   seal(replaced(whole, "\"version\": 3", "\"version\": 2"));
-  expectRefused("_arrivals', which this step does not have");
+  expectRefused("-arrivals', which this step does not have");
+}
+
+TEST_F(WithinStep, InspectionCountsAddends) {
+  auto expectError = [&](const std::string &text) {
+    std::vector<std::string> errors;
+    zero_rt::CheckpointSummary summary =
+        zero_rt::inspectCheckpoint(folder.at(), /*readsData=*/true, errors);
+    EXPECT_NE(testing::PrintToString(errors).find(text), std::string::npos)
+        << testing::PrintToString(errors);
+    return summary.backwards;
+  };
+  EXPECT_EQ(expectError("{}"), 2);
+  std::string file = readText(first), whole = readText(index);
+  putHeader(replaced(header(), " addend:dp=0/2\"", "\""), data());
+  expectError("has 2 addends, which are not those of all ranks");
+  writeText(first, file);
+  seal(replaced(replaced(whole, "\"version\": 3", "\"version\": 2"),
+                "\"backward_passes\": 2", "\"x\": 2"));
+  EXPECT_EQ(expectError("and the index has no backward passes"), 0);
 }
