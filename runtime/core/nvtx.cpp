@@ -17,8 +17,8 @@ zero_rt_status Nvtx::open(std::unique_ptr<Nvtx> &out) {
   void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); // stays loaded
   if (!library)
     return fail(ZERO_RT_UNSUPPORTED,
-                "options->nvtx: %s; install the library of NVTX, which comes "
-                "with CUDA 12, or leave out nvtx",
+                "options->nvtx: %s; install the library of NVTX, or leave out "
+                "nvtx",
                 dlerror());
   auto nvtx = std::make_unique<Nvtx>();
   nvtx->rangePush =
