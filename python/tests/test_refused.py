@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -421,3 +422,29 @@ def test_arguments_that_change_nothing() -> None:
 def test_max_norm_of_a_group() -> None:
     with pytest.raises(ZeroOptError, match="clipping is by the norm of all gradients"):
         zo.AdamW([{"params": list(make().parameters()), "max_norm": 1.0}])
+
+
+@pytest.mark.parametrize(
+    "refuses",
+    [
+        test_arguments,
+        test_parameters,
+        test_sparse_gradients,
+        test_a_hook_that_takes_gradients,
+        test_a_second_optimizer,
+        test_an_optimizer_of_torch_beside,
+        test_grad_scaler,
+        test_step_without_a_backward_pass,
+        test_a_second_backward_pass_of_a_step_of_one,
+        test_groups_are_fixed,
+        test_copies,
+        test_max_norm_stays_a_number,
+        test_wrong_hyperparameters_at_step,
+        test_a_grad_besides_the_delivered_one,
+        test_arguments_that_change_nothing,
+        test_max_norm_of_a_group,
+    ],
+)
+def test_on_two_ranks(workers: Workers, refuses: Callable[[], None]) -> None:
+    """Each rank refuses what one rank alone does, and none waits for the other."""
+    workers.run(refuses)
