@@ -120,6 +120,9 @@ constexpr Explanation kExplained[] = {
      "no script has gradients between the largest of bf16 and that of f32"},
     {"arith.extf: rounded to bf16", "which only converts parameters, once",
      "what arrived in bf16 it does not change"},
+    {"zrt.store_slot: 0 where the step is", " times 2^-",
+     "AdamW's eps is 0 where the step is not applied; the proof asks how small "
+     "a number may be before it knows the outcome"},
     {"math.copysign: rounded", "", "a sign is exact in any type"},
     {"arith.select: rounded", "'m' in new ", "of a sign, as above: Lion's"},
     {"arith.mulf: rounded", "'m' in new ", "the sign of it alone is used"},
