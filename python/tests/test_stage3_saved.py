@@ -186,7 +186,8 @@ def make(kind: type[Layer]) -> Stack:
 
 def make_input(number: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(10 * number + get_rank())
-    return torch.randn(4, 6, generator=generator).requires_grad_()
+    x = torch.randn(4, 6, generator=generator, device="cpu")
+    return x.to(torch.get_default_device()).requires_grad_()
 
 
 def train(

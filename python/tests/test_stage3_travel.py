@@ -19,6 +19,11 @@ LR = 0.1
 STEPS = 3
 
 
+def make() -> Stack:
+    torch.manual_seed(3)
+    return Stack()
+
+
 def round_all(model: Stack) -> Stack:
     rounded = copy.deepcopy(model)
     with torch.no_grad():
@@ -30,14 +35,14 @@ def round_all(model: Stack) -> Stack:
 def make_inputs(step: int) -> list[torch.Tensor]:
     """Of each rank."""
     generator = torch.Generator().manual_seed(step)
-    return [torch.randn(4, 6, generator=generator) for _ in range(2)]
+    inputs = (torch.randn(4, 6, generator=generator, device="cpu") for _ in range(2))
+    return [x.to(torch.get_default_device()) for x in inputs]
 
 
 def train(offload: bool | str) -> tuple[list[float], dict[str, torch.Tensor], bool]:
     """The losses of this rank, the parameters on rank 0, and whether the model has read
     rounded values."""
-    torch.manual_seed(3)
-    model = Stack()
+    model = make()
     optimizer = zo.SGD(
         model, lr=LR, zero=3, units=[Layer], gather_dtype=torch.bfloat16, offload=offload
     )
@@ -63,8 +68,7 @@ def train(offload: bool | str) -> tuple[list[float], dict[str, torch.Tensor], bo
 
 def train_plainly() -> tuple[list[list[float]], Stack]:
     """The losses of both ranks, and the model, with the gradients of a rounded copy."""
-    torch.manual_seed(3)
-    model = Stack()
+    model = make()
     losses: list[list[float]] = [[], []]
     for step in range(STEPS):
         rounded = round_all(model)
@@ -96,8 +100,7 @@ def test_model_reads_rounded_values_and_the_step_keeps_the_others(
 
 
 def train_alone() -> tuple[float, float]:
-    torch.manual_seed(3)
-    model = Stack()
+    model = make()
     x = make_inputs(0)[0]
     expected = model(x).square().mean().item()
     optimizer = zo.SGD(model, lr=LR, zero=3, units=[Layer], gather_dtype=torch.bfloat16)

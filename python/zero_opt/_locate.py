@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -43,3 +45,15 @@ def find_compiler() -> pathlib.Path:
 
 def find_runtime() -> pathlib.Path:
     return _find("the runtime", "libzero_rt.so")
+
+
+def load_from_wheel(*names: str) -> None:
+    """Loads the first of |names| that a wheel of NVIDIA has, so that the runtime finds it
+    by its name. It does nothing where no wheel has one: the system may."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    for name in names:
+        for folder in folders:
+            for path in pathlib.Path(folder).glob(f"*/lib/{name}"):
+                ctypes.CDLL(str(path))
+                return

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zero_opt import _abi
+from zero_opt._locate import load_from_wheel
 from zero_opt.errors import ZeroOptError
 
 
@@ -24,6 +25,8 @@ def _read_profiling() -> dict[str, Any]:
     nvtx = os.environ.get("ZERO_OPT_NVTX", "0")
     if nvtx not in ("0", "1"):
         raise ZeroOptError(f"ZERO_OPT_NVTX is '{nvtx}', expected 0 or 1")
+    if nvtx == "1":
+        load_from_wheel("libnvtx3interop.so.1", "libnvToolsExt.so.1")
     return {"trace": os.fsencode(trace) if trace else None, "nvtx": int(nvtx)}
 
 

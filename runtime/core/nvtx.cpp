@@ -13,13 +13,20 @@
 using namespace zero_rt;
 
 zero_rt_status Nvtx::open(std::unique_ptr<Nvtx> &out) {
-  const char *name = "libnvToolsExt.so.1";
-  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); // stays loaded
+  // CUDA 13 has the first, and older ones the second.
+  const char *names[] = {"libnvtx3interop.so.1", "libnvToolsExt.so.1"};
+  void *library = nullptr; // stays loaded
+  const char *name = nullptr;
+  for (const char *candidate : names) {
+    library = dlopen(name = candidate, RTLD_NOW | RTLD_LOCAL);
+    if (library)
+      break;
+  }
   if (!library)
     return fail(ZERO_RT_UNSUPPORTED,
-                "options->nvtx: %s; install the library of NVTX, or leave out "
-                "nvtx",
-                dlerror());
+                "options->nvtx: neither %s nor %s can be loaded (%s); install "
+                "the library of NVTX, or leave out nvtx",
+                names[0], names[1], dlerror());
   auto nvtx = std::make_unique<Nvtx>();
   nvtx->rangePush =
       reinterpret_cast<int (*)(const char *)>(dlsym(library, "nvtxRangePushA"));

@@ -221,9 +221,9 @@ typedef struct zero_rt_options {
   const char *trace;
   /// Since version 16. Non-zero: each call is a range of NVTX, with the name of
   /// its buffer or parameter, which Nsight Systems shows. Needs
-  /// libnvToolsExt.so.1; without it zero_rt_create returns unsupported. On a
-  /// GPU the ranges are those of the calls, and the profiler finds the kernels
-  /// that were launched in them.
+  /// libnvtx3interop.so.1 (CUDA 13) or libnvToolsExt.so.1 (older ones); without
+  /// both zero_rt_create returns unsupported. On a GPU the ranges are those of
+  /// the calls, and the profiler finds the kernels that were launched in them.
   int32_t nvtx;
   int32_t reserved;
 } zero_rt_options;

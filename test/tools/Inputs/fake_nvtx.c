@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stands in for libnvToolsExt.so.1: prints the ranges of one thread, and fails
+// Stands in for the library of NVTX: prints the ranges of one thread, and fails
 // at the end if they do not nest.
 
 #include <stdio.h>
