@@ -82,6 +82,13 @@ try:
 except OSError:
     config.available_features.add("no-cuda-driver")
 
+# Hosts of test/faults/hosts.py need namespaces, /dev/net/tun, ip and nsenter.
+sys.path.insert(0, os.path.join(config.zero_src_root, "test", "faults"))
+import hosts  # noqa: E402
+
+if shutil.which("nsenter") and hosts.can_make_hosts():
+    config.available_features.add("hosts")
+
 # The target zero-docs makes it.
 if os.path.exists(os.path.join(config.zero_obj_root, "docs", "zero.md")):
     config.available_features.add("generated-docs")

@@ -9,7 +9,7 @@ packages=(
   g++ cmake ninja-build ccache git python3 python3-venv
   clang-19 lld-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev
   llvm-19-dev llvm-19-tools libmlir-19-dev mlir-19-tools
-  libgtest-dev libxxhash-dev nlohmann-json3-dev libopenblas-dev libopenmpi-dev openmpi-bin procps valgrind
+  libgtest-dev libxxhash-dev nlohmann-json3-dev libopenblas-dev libopenmpi-dev openmpi-bin procps valgrind iproute2
 )
 
 missing=()

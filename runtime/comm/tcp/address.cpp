@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <set>
 #include <thread>
 
 using namespace zero_rt;
@@ -143,11 +145,15 @@ zero_rt_status zero_rt::resolve(const std::string &host, Deadline deadline,
   return ZERO_RT_OK;
 }
 
-std::vector<Address> zero_rt::findOwnAddresses() {
-  std::vector<Address> result;
+zero_rt_status zero_rt::findOwnAddresses(const std::string &interface,
+                                         std::vector<Address> &out) {
+  out.clear();
   ifaddrs *interfaces = nullptr;
   if (::getifaddrs(&interfaces))
-    return result;
+    return fail(ZERO_RT_INTERNAL,
+                "cannot list the network interfaces of this machine: %s",
+                std::strerror(errno));
+  std::set<std::string> names;
   for (ifaddrs *one = interfaces; one; one = one->ifa_next) {
     if (!one->ifa_addr || !(one->ifa_flags & IFF_UP))
       continue;
@@ -155,11 +161,22 @@ std::vector<Address> zero_rt::findOwnAddresses() {
     // fe80:: is of one link only.
     bool isLocal = address.family == 6 && address.bytes[0] == 0xfe &&
                    (address.bytes[1] & 0xc0) == 0x80;
-    if (address.family && !address.isLoopback() && !isLocal)
-      result.push_back(address);
+    if (!address.family || address.isLoopback() || isLocal)
+      continue;
+    names.insert(one->ifa_name);
+    if (interface.empty() || interface == one->ifa_name)
+      out.push_back(address);
   }
   ::freeifaddrs(interfaces);
-  return result;
+  if (interface.empty() || !out.empty())
+    return ZERO_RT_OK;
+  std::string known;
+  for (const std::string &name : names)
+    known += (known.empty() ? "" : ", ") + name;
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "network interface '%s' has no address on this machine; these "
+              "have: %s",
+              interface.c_str(), known.empty() ? "none" : known.c_str());
 }
 
 std::array<unsigned char, 16> zero_rt::findMachine() {

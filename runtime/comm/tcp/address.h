@@ -38,8 +38,11 @@ struct Address {
 zero_rt_status resolve(const std::string &host, Deadline deadline,
                        std::vector<Address> &out);
 
-/// The addresses at which other machines reach this machine.
-std::vector<Address> findOwnAddresses();
+/// The addresses at which other machines reach this machine, of one network
+/// interface unless |interface| is empty. Error: invalid_argument (it has no
+/// address; the message names those that have).
+zero_rt_status findOwnAddresses(const std::string &interface,
+                                std::vector<Address> &out);
 
 /// A number of this machine, until it starts again.
 std::array<unsigned char, 16> findMachine();

@@ -188,7 +188,8 @@ zero_rt_status Door::checkProof(Visitor &visitor, std::vector<Guest> &arrived) {
   if (!isRank)
     return ZERO_RT_OK;
   // This rank may see an address that the other rank does not know of.
-  if (!visitor.address.isLoopback() && contact.count < Contact::mostAddresses)
+  if (!visitor.address.isLoopback() && !contact.isChosen &&
+      contact.count < Contact::mostAddresses)
     contact.addresses[contact.count++] = visitor.address;
   arrived.push_back({visitor.hello.from, std::move(visitor.socket), contact});
   return ZERO_RT_OK;

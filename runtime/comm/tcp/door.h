@@ -35,7 +35,8 @@ struct Contact {
   static constexpr int32_t mostAddresses = 8;
   std::array<unsigned char, 16> machine = {};
   int32_t port = 0;
-  int32_t count = 0;
+  int16_t count = 0;
+  int16_t isChosen = 0; // nobody may connect at another address
   Address addresses[mostAddresses];
 };
 

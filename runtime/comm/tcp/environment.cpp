@@ -134,6 +134,9 @@ zero_rt_tcp_environment(zero_rt_tcp_options *out_options) {
   std::snprintf(options.host, sizeof(options.host), "%s", name.c_str());
   ZERO_RT_TRY(readJob(options));
   ZERO_RT_TRY(readSecretOf(options));
+  const char *interface = "ZERO_RT_INTERFACE";
+  if (const char *value = std::getenv(interface))
+    ZERO_RT_TRY(copyValue(interface, value, options.network_interface));
   writeStruct(options, out_options);
   return ZERO_RT_OK;
 }

@@ -240,7 +240,8 @@ zero_rt_status Meeting::findRankZero(std::vector<Address> &out) {
   if (!mine.secret.empty())
     return ZERO_RT_OK;
   // Without a secret, rank 0 must be on this machine.
-  std::vector<Address> own = findOwnAddresses();
+  std::vector<Address> own;
+  ZERO_RT_TRY(findOwnAddresses("", own));
   auto isHere = [&](const Address &address) {
     return address.isLoopback() ||
            std::find(own.begin(), own.end(), address) != own.end();
@@ -299,7 +300,7 @@ std::vector<Address> Meeting::placesOf(const Contact &contact) const {
     result.push_back(Address::loopback());
   if (mine.secret.empty())
     return result;
-  int32_t count = std::clamp(contact.count, 0, Contact::mostAddresses);
+  int32_t count = std::clamp<int32_t>(contact.count, 0, Contact::mostAddresses);
   for (int32_t i = 0; i < count; ++i)
     if (!contact.addresses[i].isLoopback())
       result.push_back(contact.addresses[i]);
@@ -332,10 +333,13 @@ zero_rt_status Meeting::follow() {
   Contact contact;
   contact.machine = findMachine();
   contact.port = door->port();
+  contact.isChosen = options.network_interface[0] != 0;
+  std::vector<Address> own;
   if (!mine.secret.empty())
-    for (const Address &address : findOwnAddresses())
-      if (contact.count < Contact::mostAddresses - 1)
-        contact.addresses[contact.count++] = address;
+    ZERO_RT_TRY(findOwnAddresses(options.network_interface, own));
+  for (const Address &address : own)
+    if (contact.count < Contact::mostAddresses - 1)
+      contact.addresses[contact.count++] = address;
   std::vector<Address> addresses;
   ZERO_RT_TRY(findRankZero(addresses));
   ZERO_RT_TRY(callOn(0, addresses, options.port, contact));

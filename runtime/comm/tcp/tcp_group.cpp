@@ -48,7 +48,17 @@ static zero_rt_status checkOptions(const zero_rt_tcp_options &options) {
     return fail(ZERO_RT_INVALID_ARGUMENT, "options->job is too long");
   if (!std::memchr(options.secret, 0, sizeof(options.secret)))
     return fail(ZERO_RT_INVALID_ARGUMENT, "options->secret is too long");
+  if (!std::memchr(options.network_interface, 0,
+                   sizeof(options.network_interface)))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->network_interface is too long");
   size_t secret = std::strlen(options.secret);
+  if (options.network_interface[0] && secret == 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->network_interface is '%s', and without a secret "
+                "ranks speak over loopback only; set ZERO_RT_SECRET_FILE or "
+                "ZERO_RT_SECRET",
+                options.network_interface);
   if (secret > 0 && secret < leastSecret)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->secret has %zu characters, expected at least %zu",

@@ -44,6 +44,11 @@ typedef struct zero_rt_tcp_options {
   /// The secret, the same on all ranks: at least 16 characters, best random
   /// ones. Empty means none.
   char secret[128];
+  /// Since version 16. The network interface at which the other ranks connect
+  /// to this rank, such as "ib0"; the ranks may have different ones. Empty
+  /// means all addresses of the machine. Rank 0 is found at |host|. Ranks of
+  /// one machine speak over loopback.
+  char network_interface[16];
 } zero_rt_tcp_options;
 
 /// Fills |out_options| from the environment. Set out_options->struct_size
@@ -62,6 +67,7 @@ typedef struct zero_rt_tcp_options {
 /// - Secret: the file that ZERO_RT_SECRET_FILE names, without the end of the
 ///   line, else ZERO_RT_SECRET, else none. Other users must not be able to read
 ///   the file (mode 0600).
+/// - Network interface: ZERO_RT_INTERFACE, else all.
 ///
 /// Errors: invalid_argument (the message names the variable that is missing or
 /// wrong).

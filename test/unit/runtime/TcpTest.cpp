@@ -190,6 +190,12 @@ TEST(Tcp, ReadsTheJobAndTheSecret) {
                   {"SLURM_JOB_ID", "12"},
                   {"ZERO_RT_SECRET", "from the variable"}}),
             "7/from the variable");
+  Environment environment({{"RANK", "0"},
+                           {"WORLD_SIZE", "2"},
+                           {"ZERO_RT_INTERFACE", "a name that is too long"}});
+  auto options = sized<zero_rt_tcp_options>();
+  expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_tcp_environment(&options),
+               "ZERO_RT_INTERFACE gives 23 characters, expected at most 15");
 }
 
 TEST(Tcp, TheFileOfASecretIsOfOneUser) {
@@ -317,6 +323,19 @@ TEST(Tcp, RefusesBadOptions) {
   refuses([](auto &o) { o.port = 0; }, "options->port is 0");
   refuses([](auto &o) { o.host[0] = 0; }, "options->host is empty");
   refuses([](auto &o) { o.timeout_ms = -1; }, "options->timeout_ms is -1");
+  refuses([](auto &o) { std::memset(o.network_interface, 'x', 16); },
+          "options->network_interface is too long");
+  refuses([](auto &o) { std::strcpy(o.network_interface, "ib0"); },
+          "options->network_interface is 'ib0', and without a secret ranks "
+          "speak over loopback only");
+  refuses(
+      [](auto &o) {
+        o.rank = 1;
+        std::strcpy(o.secret, "a secret of one job");
+        std::strcpy(o.network_interface, "no-such");
+      },
+      "network interface 'no-such' has no address on this machine; these "
+      "have:");
   refuses(
       [](auto &o) {
         o.rank = 1;
