@@ -13,6 +13,7 @@
 #include "zero_rt/mpi.h"
 #include "zero_rt/transport.h"
 
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -148,6 +149,60 @@ void Mpi::destroy(void *context) {
   delete &of(context);
 }
 
+/// The transport over |comm|, and its process group on this rank.
+static zero_rt_status createGroup(MPI_Comm comm, zero_rt_group **out) {
+  auto *mpi = new (std::nothrow) Mpi;
+  if (!mpi)
+    return zero_rt_fail(ZERO_RT_OUT_OF_MEMORY, "out of memory");
+  mpi->comm = comm;
+  zero_rt_transport transport = {};
+  transport.struct_size = sizeof(transport);
+  MPI_Comm_rank(comm, &transport.rank);
+  MPI_Comm_size(comm, &transport.ranks);
+  // Several threads may call MPI at the same time.
+  int threads = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&threads);
+  transport.any_thread = threads == MPI_THREAD_MULTIPLE;
+  transport.context = mpi;
+  transport.send = Mpi::send;
+  transport.receive = Mpi::receive;
+  transport.test = Mpi::test;
+  transport.cancel = Mpi::cancel;
+  transport.error = Mpi::error;
+  transport.destroy = Mpi::destroy;
+  zero_rt_status status = zero_rt_transport_group_create(&transport, out);
+  if (status)
+    Mpi::destroy(mpi);
+  return status;
+}
+
+/// The status of the first rank that has failed, with its message. A rank that
+/// returned alone would leave the others in their next collective for ever.
+static zero_rt_status agree(MPI_Comm comm, zero_rt_status status) {
+  struct {
+    int status;
+    int rank;
+    char message[248];
+  } mine = {status, 0, ""}, first = {};
+  if (status)
+    std::snprintf(mine.message, sizeof(mine.message), "%s", zero_rt_message());
+  int ranks = 0;
+  MPI_Comm_rank(comm, &mine.rank);
+  MPI_Comm_size(comm, &ranks);
+  int failed = status ? mine.rank : ranks;
+  int least = ranks;
+  MPI_Allreduce(&failed, &least, 1, MPI_INT, MPI_MIN, comm);
+  if (least == ranks)
+    return ZERO_RT_OK;
+  first = mine;
+  MPI_Bcast(&first, int(sizeof(first)), MPI_BYTE, least, comm);
+  if (least == mine.rank)
+    return zero_rt_fail(status, first.message);
+  char text[sizeof(first.message) + 20]; // there may be no memory for a string
+  std::snprintf(text, sizeof(text), "rank %d: %s", least, first.message);
+  return zero_rt_fail(zero_rt_status(first.status), text);
+}
+
 extern "C" __attribute__((visibility("default"))) zero_rt_status
 zero_rt_mpi_group_create(MPI_Comm comm, zero_rt_group **out_group) {
   if (!out_group)
@@ -162,34 +217,22 @@ zero_rt_mpi_group_create(MPI_Comm comm, zero_rt_group **out_group) {
                                         "or MPI_Init_thread first");
   if (comm == MPI_COMM_NULL)
     return zero_rt_fail(ZERO_RT_INVALID_ARGUMENT, "comm is MPI_COMM_NULL");
-  auto *mpi = new (std::nothrow) Mpi;
-  if (!mpi)
-    return zero_rt_fail(ZERO_RT_OUT_OF_MEMORY, "out of memory");
-  zero_rt_transport transport = {};
-  transport.struct_size = sizeof(transport);
-  zero_rt_status status =
-      mpi->check("MPI_Comm_dup", MPI_Comm_dup(comm, &mpi->comm));
-  if (!status) {
-    // MPI returns errors and does not abort.
-    MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(mpi->comm, &transport.rank);
-    MPI_Comm_size(mpi->comm, &transport.ranks);
-    // Several threads may call MPI at the same time.
-    int threads = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&threads);
-    transport.any_thread = threads == MPI_THREAD_MULTIPLE;
-    transport.context = mpi;
-    transport.send = Mpi::send;
-    transport.receive = Mpi::receive;
-    transport.test = Mpi::test;
-    transport.cancel = Mpi::cancel;
-    transport.error = Mpi::error;
-    transport.destroy = Mpi::destroy;
-    status = zero_rt_transport_group_create(&transport, out_group);
-  } else {
-    zero_rt_fail(status, mpi->message.c_str());
+  MPI_Comm own = MPI_COMM_NULL;
+  if (int code = MPI_Comm_dup(comm, &own)) {
+    Mpi mpi;
+    zero_rt_status status = mpi.check("MPI_Comm_dup", code);
+    return zero_rt_fail(status, mpi.message.c_str());
   }
-  if (status)
-    Mpi::destroy(mpi);
+  // MPI returns errors and does not abort.
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  zero_rt_status status = agree(own, createGroup(own, out_group));
+  if (status && *out_group) {
+    // Destroying it may change the message.
+    char message[280];
+    std::snprintf(message, sizeof(message), "%s", zero_rt_message());
+    (void)zero_rt_group_destroy(*out_group);
+    *out_group = nullptr;
+    zero_rt_fail(status, message);
+  }
   return status;
 }
