@@ -37,6 +37,7 @@ zero_rt_status Rendezvous::join(int32_t rank) {
     return fail(ZERO_RT_INVALID_ARGUMENT, "rank %d is already taken",
                 names[size_t(rank)]);
   mine.member = Member::Present;
+  ++mine.joins;
   mine.seen = syncNumber;
   return ZERO_RT_OK;
 }
@@ -130,7 +131,9 @@ void Rendezvous::breakIfAnyoneLeft(int32_t rank) {
     // The first thing that the rank destroyed is the cause, whether this rank
     // comes before or after it destroyed the rest.
     bool ended = hasEnded(int32_t(r), tag.step);
-    if (ended || posts[r].member == Member::Left)
+    bool hasLeft = posts[r].member == Member::Left &&
+                   posts[r].joins >= posts[size_t(rank)].joins;
+    if (ended || hasLeft)
       breakWith(ZERO_RT_TIMEOUT,
                 describeLeft(tag, names[r], ended ? "step" : owner,
                              names[size_t(rank)]));

@@ -31,6 +31,8 @@ public:
   /// that a rank destroys when it leaves: "runtime" or "step".
   Rendezvous(std::vector<int32_t> names, const char *owner);
 
+  /// A rank that has left may join again, as the first or the last rank that
+  /// does: one that has joined less often has not left yet.
   zero_rt_status join(int32_t rank);
   /// Waits until the other ranks have seen the last signals of |rank|.
   void leave(int32_t rank);
@@ -75,6 +77,7 @@ private:
 
   struct Post {
     Member member = Member::Absent;
+    int64_t joins = 0;
     bool waiting = false; // in `enter`, for other ranks
     bool told = false;    // has got the error that broke the group
     Tag tag = {};

@@ -8,6 +8,8 @@
 #include "TrainStep.h"
 #include "core/step.h"
 
+#include <thread>
+
 using namespace zero_rt::test;
 
 namespace {
@@ -102,6 +104,31 @@ TEST(Create, RuntimeOutlivesItsSteps) {
     expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_destroy(runtime),
                  "still has 1 step; destroy it first");
   });
+}
+
+// Some ranks are at the next runtime while others destroy the one before.
+TEST(Create, RuntimesOfAGroupMayFollowEachOther) {
+  LibraryBuilder library = makeTrainStep(3);
+  std::vector<zero_rt_group *> groups = createGroups(3);
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      for (int round = 0; round < 20; ++round) {
+        zero_rt_runtime *runtime = nullptr;
+        expectOk(zero_rt_create(groups[size_t(rank)], rank, nullptr, &runtime));
+        if (StepHandle step = createStep(runtime, library.get())) {
+          for (int32_t parameter = 0; parameter < 4; ++parameter)
+            bindParameter(step.get(), parameter, float(parameter));
+          expectOk(callsOf(step.get()).begin_backward(step.get(), 0));
+          passAll(step.get());
+          expectOk(applyStep(step.get()));
+        }
+        expectOk(zero_rt_destroy(runtime));
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  destroyGroups(groups);
 }
 
 // A runtime is no step, and a step no runtime.
