@@ -39,12 +39,14 @@ public:
             Value event)
       : builder(builder), tables(tables), globals(globals), event(event) {}
 
-  /// Adds the arguments of |call| to |values|.
-  void add(zrt::RuntimeCall call, SmallVectorImpl<Value> &values);
+  /// Adds the arguments of |call|, the op with number |position| of its
+  /// handler, to |values|.
+  void add(zrt::RuntimeCall call, size_t position,
+           SmallVectorImpl<Value> &values);
 
 private:
   /// The rows of |buffers| as a constant of the library.
-  Value getRows(Operation *call, ArrayAttr buffers);
+  Value getRows(Operation *call, size_t position, ArrayAttr buffers);
 
   OpBuilder &builder;
   const Tables &tables;
@@ -54,20 +56,19 @@ private:
 };
 } // namespace
 
-Value Arguments::getRows(Operation *call, ArrayAttr buffers) {
+Value Arguments::getRows(Operation *call, size_t position, ArrayAttr buffers) {
   SmallVector<int32_t> rows;
   for (auto buffer : buffers.getAsRange<FlatSymbolRefAttr>())
     rows.push_back(tables.getBuffer(buffer));
   auto handler = call->getParentOfType<zrt::HandlerOp>();
-  auto position =
-      std::distance(call->getBlock()->begin(), Block::iterator(call));
   std::string name = (handler.getSymName() + "." + Twine(position)).str();
   return builder.create<LLVM::AddressOfOp>(
       call->getLoc(), LLVM::LLVMPointerType::get(builder.getContext()),
       globals.indices(name, rows).symbol);
 }
 
-void Arguments::add(zrt::RuntimeCall call, SmallVectorImpl<Value> &values) {
+void Arguments::add(zrt::RuntimeCall call, size_t position,
+                    SmallVectorImpl<Value> &values) {
   using Kind = zrt::CallArgument::Kind;
   auto addInteger = [&](Type type, int64_t value) {
     values.push_back(builder.create<LLVM::ConstantOp>(
@@ -81,7 +82,7 @@ void Arguments::add(zrt::RuntimeCall call, SmallVectorImpl<Value> &values) {
       add32(tables.getBuffer(argument.symbol));
       break;
     case Kind::buffers:
-      values.push_back(getRows(call, argument.list));
+      values.push_back(getRows(call, position, argument.list));
       add32(argument.list.size());
       break;
     case Kind::bucket:
@@ -149,9 +150,12 @@ void zero::emitHandler(zrt::HandlerOp handler, const Tables &tables,
   Block *leave = function.addBlock();
   Value result = leave->addArgument(status, loc);
   Arguments arguments(builder, tables, globals, function.getArgument(1));
-  for (auto op : handler.getBody().getOps<zrt::RuntimeCall>()) {
+  for (auto [position, each] : llvm::enumerate(handler.getBody().getOps())) {
+    auto op = dyn_cast<zrt::RuntimeCall>(each);
+    if (!op)
+      continue;
     SmallVector<Value> values{step};
-    arguments.add(op, values);
+    arguments.add(op, position, values);
     Call call = getProgramCall(op->getName().stripDialect());
     Value code = emitTableCall(builder, op.getLoc(), table, call, values);
     Value ok = builder.create<LLVM::ICmpOp>(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -55,5 +56,6 @@ def load_from_wheel(*names: str) -> None:
     for name in names:
         for folder in folders:
             for path in pathlib.Path(folder).glob(f"*/lib/{name}"):
-                ctypes.CDLL(str(path))
-                return
+                with contextlib.suppress(OSError):  # the runtime says what is missing
+                    ctypes.CDLL(str(path))
+                    return

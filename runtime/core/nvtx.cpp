@@ -17,16 +17,18 @@ zero_rt_status Nvtx::open(std::unique_ptr<Nvtx> &out) {
   const char *names[] = {"libnvtx3interop.so.1", "libnvToolsExt.so.1"};
   void *library = nullptr; // stays loaded
   const char *name = nullptr;
+  std::string why;
   for (const char *candidate : names) {
     library = dlopen(name = candidate, RTLD_NOW | RTLD_LOCAL);
     if (library)
       break;
+    why += (why.empty() ? "" : "; ") + std::string(dlerror());
   }
   if (!library)
     return fail(ZERO_RT_UNSUPPORTED,
                 "options->nvtx: neither %s nor %s can be loaded (%s); install "
                 "the library of NVTX, or leave out nvtx",
-                names[0], names[1], dlerror());
+                names[0], names[1], why.c_str());
   auto nvtx = std::make_unique<Nvtx>();
   nvtx->rangePush =
       reinterpret_cast<int (*)(const char *)>(dlsym(library, "nvtxRangePushA"));

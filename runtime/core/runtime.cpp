@@ -113,6 +113,9 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     std::unique_ptr<Nvtx> nvtx;
     if (given.nvtx)
       ZERO_RT_TRY(Nvtx::open(nvtx));
+    // Other ranks see a rank that has joined, and break if it leaves.
+    if (given.trace)
+      ZERO_RT_TRY(Trace::prepare(given.trace, rank));
     std::unique_ptr<Device> device;
     ZERO_RT_TRY(makeDevice(given, *kind, device));
     auto handle = std::make_unique<zero_rt_runtime>();

@@ -70,20 +70,37 @@ Trace::Trace(std::string path, int file, int32_t rank)
 
 Trace::~Trace() { (void)finish(); }
 
-zero_rt_status Trace::create(const char *folder, int32_t rank, int32_t ranks,
-                             std::unique_ptr<Trace> &out) {
+static std::string pathOf(const char *folder, int32_t rank) {
+  return std::string(folder) + "/rank-" + std::to_string(rank) + ".json";
+}
+
+/// Opens the file with |flags| in addition.
+static zero_rt_status openFile(const char *folder, const std::string &path,
+                               int flags, int &out) {
   if (::mkdir(folder, 0777) != 0 && errno != EEXIST)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->trace: cannot create folder '%s': %s", folder,
                 std::strerror(errno));
-  std::string path =
-      std::string(folder) + "/rank-" + std::to_string(rank) + ".json";
-  int file =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0)
+  out = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+  if (out < 0)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->trace: cannot write '%s': %s", path.c_str(),
                 std::strerror(errno));
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Trace::prepare(const char *folder, int32_t rank) {
+  int file = -1;
+  ZERO_RT_TRY(openFile(folder, pathOf(folder, rank), 0, file));
+  ::close(file);
+  return ZERO_RT_OK;
+}
+
+zero_rt_status Trace::create(const char *folder, int32_t rank, int32_t ranks,
+                             std::unique_ptr<Trace> &out) {
+  std::string path = pathOf(folder, rank);
+  int file = -1;
+  ZERO_RT_TRY(openFile(folder, path, O_TRUNC, file));
   out.reset(new Trace(std::move(path), file, rank));
   out->unwritten = "[\n";
   out->name("process_name", 0,

@@ -33,6 +33,9 @@ struct Span {
 /// the work.
 class Trace {
 public:
+  /// Creates the folder and the file, unless they exist. The file keeps what it
+  /// has: it may be that of another runtime.
+  static zero_rt_status prepare(const char *folder, int32_t rank);
   /// Creates the folder, unless it exists, and the file.
   static zero_rt_status create(const char *folder, int32_t rank, int32_t ranks,
                                std::unique_ptr<Trace> &out);

@@ -61,6 +61,7 @@ class Host:
             here.close()
             self._serve(there, interfaces, names, has_ipv6)
         there.close()
+        here.settimeout(20)
         message, self.devices, _, _ = socket.recv_fds(here, 4096, len(interfaces))
         here.close()
         if message != b"ok":
@@ -91,9 +92,10 @@ class Host:
                 signal.pause()
         except subprocess.CalledProcessError as error:
             end.send(f"ip: {error.stderr}".encode())
-        except OSError as error:  # ip is not installed, too
-            end.send(str(error).encode())
-        os._exit(1)
+        except BaseException as error:  # the caller's code must not go on here
+            end.send(str(error).encode() or b"stopped")
+        finally:
+            os._exit(1)
 
     def _leave_the_machine(self):
         user, group = os.geteuid(), os.getegid()
@@ -120,8 +122,9 @@ class Host:
 
 def can_make_hosts():
     try:
-        Host([["10.9.0.1/24"]]).close()
-    except CannotMakeHosts:
+        Host([["10.9.0.1/24", "fd09::1/64"]]).close()
+        Host([["10.9.0.1/24"]], has_ipv6=False).close()
+    except (CannotMakeHosts, TimeoutError):
         return False
     return True
 

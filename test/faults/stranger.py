@@ -26,7 +26,7 @@ from free_port import free_port  # noqa: E402
 
 SECRET = "correct horse battery staple"
 JOB = "job 7"
-MAGIC = 0x7A65726F2D746372
+MAGIC = 0x7A65726F2D746373
 HELLO = struct.Struct("<Q64s32siiii")
 CONTACT = struct.Struct("<16sii160s")
 CHALLENGE_BYTES = 320

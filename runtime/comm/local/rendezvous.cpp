@@ -178,8 +178,13 @@ zero_rt_status Rendezvous::enter(int32_t rank, const Tag &tag, const void *data,
 
   if (entered == size()) {
     entered = 0;
-    for (Post &post : posts)
+    int64_t joins = 0;
+    for (const Post &post : posts)
+      joins = std::max(joins, post.joins);
+    for (Post &post : posts) {
       post.waiting = false;
+      post.joins = joins;
+    }
     ++generation;
     changed.notify_all();
     return ZERO_RT_OK;

@@ -77,7 +77,7 @@ private:
 
   struct Post {
     Member member = Member::Absent;
-    int64_t joins = 0;
+    int64_t joins = 0;    // the same on all ranks once they have met
     bool waiting = false; // in `enter`, for other ranks
     bool told = false;    // has got the error that broke the group
     Tag tag = {};

@@ -191,11 +191,18 @@ static zero_rt_status agree(MPI_Comm comm, zero_rt_status status) {
   MPI_Comm_size(comm, &ranks);
   int failed = status ? mine.rank : ranks;
   int least = ranks;
-  MPI_Allreduce(&failed, &least, 1, MPI_INT, MPI_MIN, comm);
-  if (least == ranks)
+  Mpi mpi;
+  zero_rt_status sent =
+      mpi.check("MPI_Allreduce",
+                MPI_Allreduce(&failed, &least, 1, MPI_INT, MPI_MIN, comm));
+  if (!sent && least == ranks)
     return ZERO_RT_OK;
   first = mine;
-  MPI_Bcast(&first, int(sizeof(first)), MPI_BYTE, least, comm);
+  if (!sent)
+    sent = mpi.check("MPI_Bcast", MPI_Bcast(&first, int(sizeof(first)),
+                                            MPI_BYTE, least, comm));
+  if (sent)
+    return zero_rt_fail(sent, mpi.message.c_str());
   if (least == mine.rank)
     return zero_rt_fail(status, first.message);
   char text[sizeof(first.message) + 20]; // there may be no memory for a string
@@ -217,6 +224,12 @@ zero_rt_mpi_group_create(MPI_Comm comm, zero_rt_group **out_group) {
                                         "or MPI_Init_thread first");
   if (comm == MPI_COMM_NULL)
     return zero_rt_fail(ZERO_RT_INVALID_ARGUMENT, "comm is MPI_COMM_NULL");
+  int isBetweenGroups = 0;
+  MPI_Comm_test_inter(comm, &isBetweenGroups);
+  if (isBetweenGroups)
+    return zero_rt_fail(ZERO_RT_INVALID_ARGUMENT,
+                        "comm is an intercommunicator; merge it with "
+                        "MPI_Intercomm_merge first");
   MPI_Comm own = MPI_COMM_NULL;
   if (int code = MPI_Comm_dup(comm, &own)) {
     Mpi mpi;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
-#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -145,37 +144,62 @@ zero_rt_status zero_rt::resolve(const std::string &host, Deadline deadline,
   return ZERO_RT_OK;
 }
 
-zero_rt_status zero_rt::findOwnAddresses(const std::string &interface,
-                                         std::vector<Address> &out) {
-  out.clear();
+/// Calls |function| with the name and the address of each interface that is up.
+template <typename Function> static void visitInterfaces(Function function) {
   ifaddrs *interfaces = nullptr;
   if (::getifaddrs(&interfaces))
-    return fail(ZERO_RT_INTERNAL,
-                "cannot list the network interfaces of this machine: %s",
-                std::strerror(errno));
-  std::set<std::string> names;
+    return;
   for (ifaddrs *one = interfaces; one; one = one->ifa_next) {
     if (!one->ifa_addr || !(one->ifa_flags & IFF_UP))
       continue;
     Address address = Address::of(one->ifa_addr);
-    // fe80:: is of one link only.
-    bool isLocal = address.family == 6 && address.bytes[0] == 0xfe &&
-                   (address.bytes[1] & 0xc0) == 0x80;
-    if (!address.family || address.isLoopback() || isLocal)
-      continue;
-    names.insert(one->ifa_name);
-    if (interface.empty() || interface == one->ifa_name)
-      out.push_back(address);
+    // The name of an address of IPv4 may have a label: "eth0:1".
+    std::string name(one->ifa_name, std::strcspn(one->ifa_name, ":"));
+    if (address.family)
+      function(name, address);
   }
   ::freeifaddrs(interfaces);
-  if (interface.empty() || !out.empty())
+}
+
+/// Whether other machines may find |address|.
+static bool isOfNetwork(const Address &address) {
+  // fe80:: is of one link only.
+  bool isOfLink = address.family == 6 && address.bytes[0] == 0xfe &&
+                  (address.bytes[1] & 0xc0) == 0x80;
+  return !address.isLoopback() && !isOfLink;
+}
+
+std::vector<Address> zero_rt::findOwnAddresses() {
+  std::vector<Address> result;
+  visitInterfaces([&](const std::string &, const Address &address) {
+    if (isOfNetwork(address))
+      result.push_back(address);
+  });
+  return result;
+}
+
+zero_rt_status zero_rt::findAddressesOf(const std::string &interface,
+                                        std::vector<Address> &out) {
+  out.clear();
+  bool isLoopback = false;
+  std::set<std::string> names;
+  visitInterfaces([&](const std::string &name, const Address &address) {
+    isLoopback |= name == interface && address.isLoopback();
+    if (!isOfNetwork(address))
+      return;
+    names.insert(name);
+    if (name == interface)
+      out.push_back(address);
+  });
+  // All ranks may be on this machine.
+  if (isLoopback || !out.empty())
     return ZERO_RT_OK;
   std::string known;
   for (const std::string &name : names)
     known += (known.empty() ? "" : ", ") + name;
   return fail(ZERO_RT_INVALID_ARGUMENT,
-              "network interface '%s' has no address on this machine; these "
-              "have: %s",
+              "options->network_interface is '%s', which has no address that "
+              "other machines can reach; interfaces with one: %s",
               interface.c_str(), known.empty() ? "none" : known.c_str());
 }
 

@@ -38,11 +38,14 @@ struct Address {
 zero_rt_status resolve(const std::string &host, Deadline deadline,
                        std::vector<Address> &out);
 
-/// The addresses at which other machines reach this machine, of one network
-/// interface unless |interface| is empty. Error: invalid_argument (it has no
-/// address; the message names those that have).
-zero_rt_status findOwnAddresses(const std::string &interface,
-                                std::vector<Address> &out);
+/// The addresses at which other machines reach this machine; none if the system
+/// does not list them.
+std::vector<Address> findOwnAddresses();
+
+/// Those of one network interface; none for loopback. Error: invalid_argument
+/// (it has no such address; the message names the interfaces that have).
+zero_rt_status findAddressesOf(const std::string &interface,
+                               std::vector<Address> &out);
 
 /// A number of this machine, until it starts again.
 std::array<unsigned char, 16> findMachine();

@@ -15,7 +15,7 @@
 
 using namespace zero_rt;
 
-static constexpr uint64_t magic = 0x7a65726f2d746372; // and version 3
+static constexpr uint64_t magic = 0x7a65726f2d746373; // and version 4
 /// Ranks answer at once, so others are let go after this time.
 static constexpr auto patience = std::chrono::seconds(2);
 static constexpr size_t mostVisitors = 256;

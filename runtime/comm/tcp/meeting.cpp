@@ -240,8 +240,7 @@ zero_rt_status Meeting::findRankZero(std::vector<Address> &out) {
   if (!mine.secret.empty())
     return ZERO_RT_OK;
   // Without a secret, rank 0 must be on this machine.
-  std::vector<Address> own;
-  ZERO_RT_TRY(findOwnAddresses("", own));
+  std::vector<Address> own = findOwnAddresses();
   auto isHere = [&](const Address &address) {
     return address.isLoopback() ||
            std::find(own.begin(), own.end(), address) != own.end();
@@ -335,8 +334,10 @@ zero_rt_status Meeting::follow() {
   contact.port = door->port();
   contact.isChosen = options.network_interface[0] != 0;
   std::vector<Address> own;
-  if (!mine.secret.empty())
-    ZERO_RT_TRY(findOwnAddresses(options.network_interface, own));
+  if (contact.isChosen)
+    ZERO_RT_TRY(findAddressesOf(options.network_interface, own));
+  else if (!mine.secret.empty())
+    own = findOwnAddresses();
   for (const Address &address : own)
     if (contact.count < Contact::mostAddresses - 1)
       contact.addresses[contact.count++] = address;

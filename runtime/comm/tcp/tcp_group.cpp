@@ -63,6 +63,9 @@ static zero_rt_status checkOptions(const zero_rt_tcp_options &options) {
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "options->secret has %zu characters, expected at least %zu",
                 secret, leastSecret);
+  std::vector<Address> addresses;
+  if (options.network_interface[0])
+    ZERO_RT_TRY(findAddressesOf(options.network_interface, addresses));
   const Crypto *crypto = nullptr;
   if (secret > 0)
     ZERO_RT_TRY(getCrypto(&crypto));

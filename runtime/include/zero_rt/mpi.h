@@ -32,9 +32,10 @@ extern "C" {
 /// runtime detects failures of ranks with GPUs while no call of the runtime is
 /// in progress.
 ///
-/// If the call fails on a rank behind its check of arguments, it fails on all
-/// ranks. Errors: invalid_argument, out_of_memory, internal (with the error of
-/// MPI).
+/// If a rank has no memory, the call fails on all ranks. A rank whose arguments
+/// are wrong, or for which MPI_Comm_dup fails, returns alone, as from a
+/// collective of MPI. Errors: invalid_argument, out_of_memory, internal (with
+/// the error of MPI).
 zero_rt_status zero_rt_mpi_group_create(MPI_Comm comm,
                                         zero_rt_group **out_group);
 

@@ -147,6 +147,23 @@ TEST_F(Mpi, RefusesWhatIsNoCommunicator) {
                "out_group is null");
 }
 
+TEST_F(Mpi, RefusesACommunicatorBetweenGroups) {
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks == 1)
+    GTEST_SKIP() << "one rank makes one group";
+  MPI_Comm half, between;
+  MPI_Comm_split(MPI_COMM_WORLD, rank > 0, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank > 0 ? 0 : 1, 5, &between);
+  zero_rt_group *none = nullptr;
+  expectStatus(ZERO_RT_INVALID_ARGUMENT,
+               zero_rt_mpi_group_create(between, &none),
+               "comm is an intercommunicator; merge it");
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&half);
+}
+
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   zero_rt_group *none = nullptr;

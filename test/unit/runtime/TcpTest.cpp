@@ -294,6 +294,15 @@ TEST(Tcp, OtherMachinesNeedASecret) {
   expectCreate(pair, {{ZERO_RT_OK, ""}, {ZERO_RT_OK, ""}});
 }
 
+TEST(Tcp, RanksOfOneMachineMayChooseLoopback) {
+  std::vector<zero_rt_tcp_options> pair = makePair("", "", "", "", 20000);
+  for (zero_rt_tcp_options &one : pair) {
+    std::strcpy(one.secret, "a secret of one job");
+    std::strcpy(one.network_interface, "lo");
+  }
+  expectCreate(pair, {{ZERO_RT_OK, ""}, {ZERO_RT_OK, ""}});
+}
+
 TEST(Tcp, GroupsOfOneProcessHavePortsOfTheirOwn) {
   std::vector<zero_rt_tcp_options> options;
   for (int group = 0; group < 3; ++group) {
@@ -330,12 +339,11 @@ TEST(Tcp, RefusesBadOptions) {
           "speak over loopback only");
   refuses(
       [](auto &o) {
-        o.rank = 1;
         std::strcpy(o.secret, "a secret of one job");
         std::strcpy(o.network_interface, "no-such");
       },
-      "network interface 'no-such' has no address on this machine; these "
-      "have:");
+      "options->network_interface is 'no-such', which has no address that "
+      "other machines can reach; interfaces with one: ");
   refuses(
       [](auto &o) {
         o.rank = 1;
