@@ -131,6 +131,32 @@ TEST(Create, RuntimesOfAGroupMayFollowEachOther) {
   destroyGroups(groups);
 }
 
+// Rank 0 has joined once more than rank 1, and still does not wait for it.
+TEST(Create, ARankThatHasLeftIsMissedAtOnce) {
+  LibraryBuilder library = makeTrainStep(2);
+  std::vector<zero_rt_group *> groups = createGroups(2);
+  zero_rt_runtime *first = nullptr;
+  expectOk(zero_rt_create(groups[0], 0, nullptr, &first));
+  expectOk(zero_rt_destroy(first));
+  zero_rt_runtime *runtimes[2] = {};
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < 2; ++rank)
+    expectOk(
+        zero_rt_create(groups[size_t(rank)], rank, nullptr, &runtimes[rank]));
+  for (int32_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      zero_rt_runtime *runtime = runtimes[rank];
+      createStep(runtime, library.get()).reset();
+      if (rank == 0)
+        expectRefused(runtime, library.get(), ZERO_RT_TIMEOUT,
+                      "rank 1 destroyed its runtime and will not come");
+      expectOk(zero_rt_destroy(runtime));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  destroyGroups(groups);
+}
+
 // A runtime is no step, and a step no runtime.
 TEST(Create, RefusesSwappedHandles) {
   LibraryBuilder library = makeTrainStep(1);
