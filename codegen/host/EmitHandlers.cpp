@@ -131,41 +131,110 @@ void Arguments::add(zrt::RuntimeCall call, size_t position,
     }
 }
 
-void zero::emitHandler(zrt::HandlerOp handler, const Tables &tables,
-                       GlobalBuilder &globals) {
-  OpBuilder builder = globals.getBuilder();
-  Location loc = handler.getLoc();
-  MLIRContext *context = builder.getContext();
-  Type pointer = LLVM::LLVMPointerType::get(context);
+namespace {
+/// A function of a step and an event, which makes calls in order and returns
+/// the status of the first that fails.
+class CallsInOrder {
+public:
+  CallsInOrder(OpBuilder builder, Location loc, StringRef name);
+
+  OpBuilder &getBuilder() { return builder; }
+  Value getStep() { return function.getArgument(0); }
+  Value getEvent() { return function.getArgument(1); }
+  /// What is built from here on runs if |status|, of the last call, is ok.
+  void goOnIfOk(Location loc, Value status);
+  void finish();
+  /// Keeps the function as one of its own.
+  void forbidInlining() {
+    function.setPassthroughAttr(builder.getStrArrayAttr({"noinline"}));
+  }
+
+private:
+  OpBuilder builder;
+  LLVM::LLVMFuncOp function;
+  Value ok;
+  Block *leave;
+};
+} // namespace
+
+CallsInOrder::CallsInOrder(OpBuilder outer, Location loc, StringRef name)
+    : builder(outer) {
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
   Type status = builder.getI32Type();
-  auto function = builder.create<LLVM::LLVMFuncOp>(
-      loc, getHandlerName(handler, globals),
-      LLVM::LLVMFunctionType::get(status, {pointer, pointer}),
+  function = builder.create<LLVM::LLVMFuncOp>(
+      loc, name, LLVM::LLVMFunctionType::get(status, {pointer, pointer}),
       LLVM::Linkage::Internal);
   builder.setInsertionPointToEnd(function.addEntryBlock(builder));
-  Value step = function.getArgument(0);
-  Value table = builder.create<LLVM::LoadOp>(loc, pointer, step);
-  Value zero = builder.create<LLVM::ConstantOp>(loc, status, 0);
+  ok = builder.create<LLVM::ConstantOp>(loc, status, 0);
+  leave = function.addBlock();
+  leave->addArgument(status, loc);
+}
 
-  Block *leave = function.addBlock();
-  Value result = leave->addArgument(status, loc);
-  Arguments arguments(builder, tables, globals, function.getArgument(1));
-  for (auto [position, each] : llvm::enumerate(handler.getBody().getOps())) {
-    auto op = dyn_cast<zrt::RuntimeCall>(each);
-    if (!op)
-      continue;
-    SmallVector<Value> values{step};
+void CallsInOrder::goOnIfOk(Location loc, Value status) {
+  Value isOk =
+      builder.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::eq, status, ok);
+  Block *next = function.addBlock();
+  builder.create<LLVM::CondBrOp>(loc, isOk, next, ValueRange(), leave,
+                                 ValueRange(status));
+  builder.setInsertionPointToEnd(next);
+}
+
+void CallsInOrder::finish() {
+  Location loc = function.getLoc();
+  builder.create<LLVM::BrOp>(loc, ValueRange(ok), leave);
+  builder.setInsertionPointToEnd(leave);
+  builder.create<LLVM::ReturnOp>(loc, leave->getArgument(0));
+}
+
+/// A call of the runtime, and its number in its handler.
+using NumberedCall = std::pair<size_t, zrt::RuntimeCall>;
+
+static void emitCalls(ArrayRef<NumberedCall> calls, const Tables &tables,
+                      GlobalBuilder &globals, CallsInOrder &out) {
+  OpBuilder &builder = out.getBuilder();
+  Value table = builder.create<LLVM::LoadOp>(
+      out.getStep().getLoc(), LLVM::LLVMPointerType::get(builder.getContext()),
+      out.getStep());
+  Arguments arguments(builder, tables, globals, out.getEvent());
+  for (auto [position, op] : calls) {
+    SmallVector<Value> values{out.getStep()};
     arguments.add(op, position, values);
     Call call = getProgramCall(op->getName().stripDialect());
-    Value code = emitTableCall(builder, op.getLoc(), table, call, values);
-    Value ok = builder.create<LLVM::ICmpOp>(
-        op.getLoc(), LLVM::ICmpPredicate::eq, code, zero);
-    Block *next = function.addBlock();
-    builder.create<LLVM::CondBrOp>(op.getLoc(), ok, next, ValueRange(), leave,
-                                   ValueRange(code));
-    builder.setInsertionPointToEnd(next);
+    out.goOnIfOk(op.getLoc(),
+                 emitTableCall(builder, op.getLoc(), table, call, values));
   }
-  builder.create<LLVM::BrOp>(loc, ValueRange(zero), leave);
-  builder.setInsertionPointToEnd(leave);
-  builder.create<LLVM::ReturnOp>(loc, result);
+}
+
+void zero::emitHandler(zrt::HandlerOp handler, const Tables &tables,
+                       GlobalBuilder &globals) {
+  // LLVM takes more than linear time for the blocks of a function. A step of
+  // many buckets has many calls, so functions of its own make them.
+  constexpr size_t kMostCalls = 512;
+  SmallVector<NumberedCall> calls;
+  for (auto [position, op] : llvm::enumerate(handler.getBody().getOps()))
+    if (auto call = dyn_cast<zrt::RuntimeCall>(op))
+      calls.push_back({position, call});
+  Location loc = handler.getLoc();
+  std::string name = getHandlerName(handler, globals);
+  SmallVector<std::string> parts;
+  ArrayRef<NumberedCall> left = calls;
+  while (calls.size() > kMostCalls && !left.empty()) {
+    parts.push_back((name + ".part" + Twine(parts.size())).str());
+    CallsInOrder part(globals.getBuilder(), loc, parts.back());
+    emitCalls(left.take_front(kMostCalls), tables, globals, part);
+    part.finish();
+    part.forbidInlining();
+    left = left.drop_front(std::min(kMostCalls, left.size()));
+  }
+  CallsInOrder function(globals.getBuilder(), loc, name);
+  if (parts.empty())
+    emitCalls(calls, tables, globals, function);
+  for (const std::string &part : parts) {
+    OpBuilder &builder = function.getBuilder();
+    auto call = builder.create<LLVM::CallOp>(
+        loc, TypeRange(builder.getI32Type()), part,
+        ValueRange{function.getStep(), function.getEvent()});
+    function.goOnIfOk(loc, call.getResult());
+  }
+  function.finish();
 }

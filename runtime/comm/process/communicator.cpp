@@ -60,7 +60,7 @@ zero_rt_status ProcessCommunicator::compare(const Tag &tag, size_t member) {
     return breakWith(ZERO_RT_MISMATCH,
                      "rank " + std::to_string(members[member]) +
                          " sent bytes that are no tag of a collective");
-  link->incarnations[size_t(members[member])] = theirs.incarnation;
+  link->met[size_t(members[member])] = {theirs.incarnation, link->incarnation};
   if (areEqual(mine, theirs))
     return findBuffers(tag, member);
   // The member may have given up this collective and told so. Then this error

@@ -124,8 +124,11 @@ void ControlMessages::leaveRuntime() {
 bool ControlMessages::hasLeft(int32_t rank) const {
   // What a rank left may be an earlier runtime than the present one.
   uint64_t left = incoming.at(rank).left;
-  return left && left >= uint64_t(link.incarnation) &&
-         left >= uint64_t(link.incarnations[size_t(rank)]);
+  auto [theirs, mine] = link.met[size_t(rank)];
+  bool haveMet = mine == link.incarnation;
+  // Of ranks that have not met, the one that has made more runtimes is ahead.
+  return left && left >= uint64_t(theirs) &&
+         (haveMet || left >= uint64_t(link.incarnation));
 }
 
 zero_rt_status ControlMessages::tradeNames(int32_t rank, const NamedTag &mine,

@@ -14,7 +14,7 @@
 using namespace zero_rt;
 
 Link::Link(const zero_rt_transport &transport)
-    : transport(transport), incarnations(size_t(transport.ranks)),
+    : transport(transport), met(size_t(transport.ranks)),
       listeners(size_t(transport.ranks)) {}
 
 Link::~Link() {

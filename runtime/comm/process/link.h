@@ -73,8 +73,12 @@ public:
   uint64_t sequence = 0;
   /// The number of runtimes that this rank has made on the link.
   int32_t incarnation = 0;
-  /// By rank: the same, as the last tag of the rank says.
-  std::vector<int32_t> incarnations;
+  /// By rank: the numbers of both runtimes when its last tag came.
+  struct Met {
+    int32_t theirs = 0;
+    int32_t mine = 0;
+  };
+  std::vector<Met> met;
 
 private:
   struct Notice {
