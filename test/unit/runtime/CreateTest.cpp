@@ -109,6 +109,7 @@ TEST(Create, RuntimeOutlivesItsSteps) {
 // Some ranks are at the next runtime while others destroy the one before.
 TEST(Create, RuntimesOfAGroupMayFollowEachOther) {
   LibraryBuilder library = makeTrainStep(3);
+  const zero_rt_library &tables = library.get();
   std::vector<zero_rt_group *> groups = createGroups(3);
   std::vector<std::thread> threads;
   for (int32_t rank = 0; rank < 3; ++rank)
@@ -116,7 +117,7 @@ TEST(Create, RuntimesOfAGroupMayFollowEachOther) {
       for (int round = 0; round < 20; ++round) {
         zero_rt_runtime *runtime = nullptr;
         expectOk(zero_rt_create(groups[size_t(rank)], rank, nullptr, &runtime));
-        if (StepHandle step = createStep(runtime, library.get())) {
+        if (StepHandle step = createStep(runtime, tables)) {
           for (int32_t parameter = 0; parameter < 4; ++parameter)
             bindParameter(step.get(), parameter, float(parameter));
           expectOk(callsOf(step.get()).begin_backward(step.get(), 0));
@@ -134,6 +135,7 @@ TEST(Create, RuntimesOfAGroupMayFollowEachOther) {
 // Rank 0 has joined once more than rank 1, and still does not wait for it.
 TEST(Create, ARankThatHasLeftIsMissedAtOnce) {
   LibraryBuilder library = makeTrainStep(2);
+  const zero_rt_library &tables = library.get();
   std::vector<zero_rt_group *> groups = createGroups(2);
   zero_rt_runtime *first = nullptr;
   expectOk(zero_rt_create(groups[0], 0, nullptr, &first));
@@ -146,9 +148,9 @@ TEST(Create, ARankThatHasLeftIsMissedAtOnce) {
   for (int32_t rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
       zero_rt_runtime *runtime = runtimes[rank];
-      createStep(runtime, library.get()).reset();
+      createStep(runtime, tables).reset();
       if (rank == 0)
-        expectRefused(runtime, library.get(), ZERO_RT_TIMEOUT,
+        expectRefused(runtime, tables, ZERO_RT_TIMEOUT,
                       "rank 1 destroyed its runtime and will not come");
       expectOk(zero_rt_destroy(runtime));
     });
