@@ -112,6 +112,13 @@ static void addDimensions(const Tables &tables, GlobalBuilder &globals,
   fields.push_back(emitRows(globals, "dimension_ends", tables.dimensionEnds));
 }
 
+/// Adds what a checkpoint within a step needs.
+static void addAccumulators(const Tables &tables, GlobalBuilder &globals,
+                            SmallVectorImpl<Constant> &fields) {
+  fields.push_back(emitRows(globals, "accumulators", tables.accumulators));
+  fields.push_back(globals.integer(64, tables.batchRanks));
+}
+
 /// Emits the symbol by which zero_rt_open finds |library|.
 static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
   OpBuilder &builder = globals.getBuilder();
@@ -154,8 +161,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
     addExecutables(code, globals, fields);
     addUnits(stage.tables, globals, fields);
     fields.append({globals.integer(64, 0), {}, {}}); // no shapes
-    fields.push_back(
-        emitRows(globals, "accumulators", stage.tables.accumulators));
+    addAccumulators(stage.tables, globals, fields);
     libraries.push_back(globals.structure("library", fields).symbol);
   }
   // The library of the first stage lists the others.
@@ -171,8 +177,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
   globals.setPrefix(isSplit ? "stage0." : "");
   addUnits(stages.front().tables, globals, first);
   addDimensions(stages.front().tables, globals, first);
-  first.push_back(
-      emitRows(globals, "accumulators", stages.front().tables.accumulators));
+  addAccumulators(stages.front().tables, globals, first);
   globals.setPrefix("");
   globals.structure("library", first);
   emitLibraryPointer(globals, symbol);

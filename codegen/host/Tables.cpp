@@ -39,7 +39,7 @@ private:
   void addDimensions(ValueType type, MeshOp mesh);
   LogicalResult addBuckets(MeshOp mesh);
   void addStates();
-  void addAccumulators();
+  void addAccumulators(MeshOp mesh);
   void addUnits();
   void addFrozen();
   void addProtocol();
@@ -270,7 +270,29 @@ void TableReader::addStates() {
                                  static_cast<int64_t>(op.getIndex())});
 }
 
-void TableReader::addAccumulators() {
+/// Sets the factor |prescaled| of |row|.
+static void addPrescaled(ScaleAttr prescaled, MeshOp mesh,
+                         zero_rt_accumulator_row &row) {
+  Scale factors = mesh.expandFlattened(prescaled.getFactors());
+  row.passes_power = getExponent(factors, kAccumulation);
+  row.tokens_power = getExponent(factors, kTokens);
+  row.numerator = row.denominator = 1;
+  bool fits = true;
+  for (const ScaleFactor &factor : factors)
+    for (int64_t i = 0, size = mesh.getAxisSize(factor.symbol).value_or(1);
+         i < std::abs(factor.exponent); ++i) {
+      int64_t &part = factor.exponent < 0 ? row.denominator : row.numerator;
+      fits &= part < (int64_t(1) << 62) / size;
+      part *= fits ? size : 1;
+    }
+  if (!fits)
+    row.numerator = row.denominator = 0;
+}
+
+void TableReader::addAccumulators(MeshOp mesh) {
+  if (ArrayAttr batches = program.getBatchesAttr())
+    tables.batchRanks =
+        mesh.getNumRanks(llvm::to_vector(batches.getAsRange<StringAttr>()));
   llvm::DenseMap<Attribute, zrt::AccumulatorOp> accumulators;
   for (auto op : program.getOps<zrt::AccumulatorOp>())
     accumulators[op.getBucketAttr()] = op;
@@ -281,10 +303,13 @@ void TableReader::addAccumulators() {
     return tables.getSet(buffer.getValueType().getAxes(PlacementKind::Partial));
   };
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
-    FlatSymbolRefAttr buffer =
-        accumulators[table.getBucketAttr()].getBufferAttr();
-    tables.accumulators.push_back({tables.getBuffer(buffer), getPartial(buffer),
-                                   getPartial(table.getGradientAttr())});
+    zrt::AccumulatorOp op = accumulators[table.getBucketAttr()];
+    FlatSymbolRefAttr buffer = op.getBufferAttr();
+    zero_rt_accumulator_row &row = tables.accumulators.emplace_back();
+    row.buffer = tables.getBuffer(buffer);
+    row.partial = getPartial(buffer);
+    row.arrives = getPartial(table.getGradientAttr());
+    addPrescaled(op.getPrescaledAttr(), mesh, row);
   }
 }
 
@@ -455,7 +480,7 @@ FailureOr<Tables> TableReader::build() {
   if (failed(addBuckets(mesh)))
     return failure();
   addStates();
-  addAccumulators();
+  addAccumulators(mesh);
   addUnits();
   addFrozen();
   addProtocol();

@@ -58,6 +58,7 @@ struct Tables {
   std::vector<zero_rt_bucket_unit_row> bucketUnits; // as buckets, or empty
   std::vector<zero_rt_frozen_row> frozen;
   std::vector<zero_rt_accumulator_row> accumulators; // as buckets, or empty
+  int64_t batchRanks = 0; // that have batches of their own; 0: not known
   std::vector<int64_t> unitOrders; // as many numbers as units for each
   std::vector<int64_t> prefetches; // as many as orders
   std::vector<zero_rt_segment_row> segments;

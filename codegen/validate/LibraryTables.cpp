@@ -112,8 +112,13 @@ void Reader::addAccumulators() {
     add("accumulator of " + names.text(library.buckets[b].name),
         {{"in", names.buffer(row.buffer)},
          {"addends over", names.axesOf(row.partial)},
-         {"gradients over", names.axesOf(row.arrives)}});
+         {"gradients over", names.axesOf(row.arrives)},
+         {"prescaled by", number(row.numerator) + " / " +
+                              number(row.denominator) + ", passes^" +
+                              number(row.passes_power) + ", tokens^" +
+                              number(row.tokens_power)}});
   }
+  add("batches", {{"on ranks", number(library.batch_ranks)}});
 }
 
 void Reader::addShapes() {

@@ -240,6 +240,26 @@ void TableReader::addBuffers() {
          {"shares", nameOrNone(op.getSharesAttr())}});
 }
 
+/// The factor |prescaled|, with axes in place of their sizes.
+static std::string describePrescaled(ScaleAttr prescaled, MeshOp mesh) {
+  // 8 powers of all ranks have 128 bits.
+  llvm::APInt most(256, uint64_t(1) << 62), parts[2] = {{256, 1}, {256, 1}};
+  int64_t passes = 0, tokens = 0;
+  for (const ScaleFactor &factor : prescaled.getFactors()) {
+    StringRef symbol = factor.symbol.getValue();
+    passes += symbol == kAccumulation ? factor.exponent : 0;
+    tokens += symbol == kTokens ? factor.exponent : 0;
+    auto axes = mesh.findAxes(factor.symbol);
+    for (int64_t i = 0; axes && i < std::abs(factor.exponent); ++i)
+      parts[factor.exponent < 0] *= mesh.getNumRanks(*axes);
+  }
+  if (parts[0].uge(most) || parts[1].uge(most))
+    parts[0] = parts[1] = 0;
+  return number(parts[0].getSExtValue()) + " / " +
+         number(parts[1].getSExtValue()) + ", passes^" + number(passes) +
+         ", tokens^" + number(tokens);
+}
+
 void TableReader::addAccumulators() {
   auto getPartial = [&](FlatSymbolRefAttr symbol) {
     auto buffer = zrt::lookup<zrt::BufferOp>(symbols, program, symbol);
@@ -251,7 +271,13 @@ void TableReader::addAccumulators() {
         add("accumulator of " + op.getBucket().str(),
             {{"in", nameOrNone(op.getBufferAttr())},
              {"addends over", getPartial(op.getBufferAttr())},
-             {"gradients over", getPartial(table.getGradientAttr())}});
+             {"gradients over", getPartial(table.getGradientAttr())},
+             {"prescaled by", describePrescaled(op.getPrescaledAttr(), mesh)}});
+  ArrayAttr batches = program.getBatchesAttr();
+  add("batches",
+      {{"on ranks", number(batches ? mesh.getNumRanks(llvm::to_vector(
+                                         batches.getAsRange<StringAttr>()))
+                                   : 0)}});
 }
 
 void TableReader::addScalars() {

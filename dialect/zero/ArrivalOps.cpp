@@ -110,26 +110,6 @@ LogicalResult MicroBatchesOp::verifyRegions() {
 // zero.backward
 //===----------------------------------------------------------------------===//
 
-/// The axes whose ranks have batches of their own: |step| divides by their
-/// sizes, or by tokens of which they have addends.
-static SmallVector<StringAttr> findBatchAxes(StepOp step, MeshOp mesh) {
-  SmallVector<StringAttr> axes;
-  BlockArgument tokens = step.getTokens();
-  for (const ScaleFactor &factor :
-       mesh.expandFlattened(step.getNormalize().getFactors())) {
-    if (factor.exponent >= 0)
-      continue;
-    if (factor.symbol.getValue() != kTokens || !tokens)
-      axes.push_back(factor.symbol);
-    else // step_c4 checks their type
-      for (StringAttr name :
-           cast<ValueType>(tokens.getType()).getAxes(PlacementKind::Partial))
-        if (auto found = mesh.findAxes(name))
-          llvm::append_range(axes, *found);
-  }
-  return axes;
-}
-
 /// The type of the arriving gradient of a parameter of type |declared|, in
 /// |elementType| and with |scale|. It is partial over each axis that does not
 /// shard the parameter, unless |op| says that it is replicated there.
@@ -142,7 +122,8 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
       if (auto axes = mesh.findAxes(name))
         llvm::append_range(replicated, *axes);
   SmallVector<StringAttr> batch =
-      findBatchAxes(op->getParentOfType<StepOp>(), mesh);
+      op->getParentOfType<StepOp>().getBatchAxes(mesh).value_or(
+          SmallVector<StringAttr>());
   ValueType type = declared.withElementType(elementType).withScale(scale);
   SmallVector<StringAttr> axes{StringAttr::get(op.getContext(), kMicroAxis)};
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
@@ -198,7 +179,8 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
       llvm::append_range(replicated, *axes);
     }
   SmallVector<StringAttr> batch =
-      findBatchAxes(op->getParentOfType<StepOp>(), mesh);
+      op->getParentOfType<StepOp>().getBatchAxes(mesh).value_or(
+          SmallVector<StringAttr>());
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
     AxisPlacement arrives = type.getPlacement(axis.getName());
     AxisPlacement lives = declared.getPlacement(axis.getName());

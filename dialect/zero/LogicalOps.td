@@ -108,6 +108,10 @@ def Zero_StepOp : Zero_Op<"step",
     /// Whether ranks may make different numbers of backward passes. Then each rank
     /// has tokens and gradients of its own, and all tokens count the same.
     bool takesUnequalBackwards();
+    /// The axes over which ranks have batches of their own, without flattened ones: the step
+    /// divides by their sizes, or by tokens of which ranks have addends. None if it divides
+    /// by nothing.
+    ::std::optional<::llvm::SmallVector<::mlir::StringAttr>> getBatchAxes(MeshOp mesh);
     /// The axes that gradients are summed over, without that of backward passes. Ranks may
     /// divide parameters over these.
     ::llvm::SmallVector<::mlir::StringAttr> getSummedAxes();

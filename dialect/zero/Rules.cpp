@@ -70,23 +70,12 @@ LogicalResult zero::verifyFinal(Operation *op, ValueRange values) {
 }
 
 LogicalResult zero::verifySymbols(Operation *op, StringRef what,
-                                  ScaleAttr monomial, StepOp step,
-                                  MeshOp mesh) {
+                                  ScaleAttr monomial, MeshOp mesh) {
   for (const ScaleFactor &factor : monomial.getFactors()) {
     StringRef symbol = factor.symbol.getValue();
-    if (symbol == kAccumulation || symbol == kTokens ||
+    if (symbol == kAccumulation || symbol == kTokens || symbol == kLossScale ||
         mesh.findAxes(factor.symbol))
       continue;
-    if (symbol == kLossScale) {
-      if (step.getLossScaleAttr())
-        continue;
-      InFlightDiagnostic diag = op->emitOpError()
-                                << what << " names '" << symbol
-                                << "', and the step has none";
-      diag.attachNote(step.getLoc())
-          << "write 'loss_scale @name' after normalize(...)";
-      return diag;
-    }
     InFlightDiagnostic diag =
         op->emitOpError()
         << what << " names '" << symbol
@@ -97,6 +86,20 @@ LogicalResult zero::verifySymbols(Operation *op, StringRef what,
     return diag;
   }
   return success();
+}
+
+LogicalResult zero::verifySymbols(Operation *op, StringRef what,
+                                  ScaleAttr monomial, StepOp step,
+                                  MeshOp mesh) {
+  if (getExponent(monomial.getFactors(), kLossScale) == 0 ||
+      step.getLossScaleAttr())
+    return verifySymbols(op, what, monomial, mesh);
+  InFlightDiagnostic diag = op->emitOpError()
+                            << what << " names '" << kLossScale
+                            << "', and the step has none";
+  diag.attachNote(step.getLoc())
+      << "write 'loss_scale @name' after normalize(...)";
+  return diag;
 }
 
 LogicalResult zero::verifyNames(Operation *op, ArrayRef<ArrayAttr> lists) {

@@ -50,8 +50,11 @@ mlir::LogicalResult verifyFinite(mlir::Operation *op, llvm::StringRef what,
 /// parameter_c4: checks that |parameter|, which |op| names, is not frozen.
 mlir::LogicalResult verifyTrained(mlir::Operation *op, ParameterOp parameter);
 
-/// Checks that the symbols of |monomial| have a value in |step|, which is on
-/// |mesh|. Messages call the monomial |what|.
+/// Checks that |monomial| has symbols of steps on |mesh| only. Messages call it
+/// |what|.
+mlir::LogicalResult verifySymbols(mlir::Operation *op, llvm::StringRef what,
+                                  ScaleAttr monomial, MeshOp mesh);
+/// The same, and that they have a value in |step|.
 mlir::LogicalResult verifySymbols(mlir::Operation *op, llvm::StringRef what,
                                   ScaleAttr monomial, StepOp step, MeshOp mesh);
 

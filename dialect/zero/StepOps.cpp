@@ -139,6 +139,26 @@ bool StepOp::isMaxNorm(BlockArgument argument) {
   });
 }
 
+std::optional<SmallVector<StringAttr>> StepOp::getBatchAxes(MeshOp mesh) {
+  SmallVector<StringAttr> axes;
+  BlockArgument tokens = getTokens();
+  bool divides = false;
+  for (const ScaleFactor &factor :
+       mesh.expandFlattened(getNormalize().getFactors())) {
+    if (factor.exponent >= 0)
+      continue;
+    divides = true;
+    if (mesh.getAxisSize(factor.symbol))
+      axes.push_back(factor.symbol);
+    else if (factor.symbol.getValue() == kTokens && tokens)
+      for (StringAttr name : // step_c4 checks the type
+           cast<ValueType>(tokens.getType()).getAxes(PlacementKind::Partial))
+        if (auto found = mesh.findAxes(name))
+          llvm::append_range(axes, *found);
+  }
+  return divides ? std::optional(axes) : std::nullopt;
+}
+
 SmallVector<StringAttr> StepOp::getSummedAxes() {
   llvm::SmallSetVector<StringAttr, 4> axes;
   walk([&](BackwardOp backward) {

@@ -58,7 +58,7 @@ mlir::LogicalResult requireShape(mlir::Operation *op, BufferOp buffer,
                                  zero::BucketOp bucket);
 
 /// scalar_state_c2, state_c4 and accumulator_c4.
-mlir::LogicalResult verifyStates(ProgramOp program);
+mlir::LogicalResult verifyStates(ProgramOp program, zero::MeshOp mesh);
 
 } // namespace zrt
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/zero/Rules.h"
 #include "dialect/zrt/Require.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -51,11 +52,13 @@ LogicalResult AccumulatorOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return requireLasting(*this, *buffer, "backward passes");
 }
 
-/// accumulator_c4
-static LogicalResult verifyAccumulators(ProgramOp program) {
+/// accumulator_c4 and accumulator_c5
+static LogicalResult verifyAccumulators(ProgramOp program, zero::MeshOp mesh) {
   llvm::DenseMap<Attribute, AccumulatorOp> known;
   for (auto op : program.getOps<AccumulatorOp>()) {
     auto [first, isNew] = known.try_emplace(op.getBucketAttr(), op);
+    if (failed(zero::verifySymbols(op, "arrival", op.getPrescaledAttr(), mesh)))
+      return failure();
     if (isNew)
       continue;
     InFlightDiagnostic diag = op.emitOpError() << op.getBucketAttr()
@@ -74,7 +77,7 @@ static LogicalResult verifyAccumulators(ProgramOp program) {
   return success();
 }
 
-LogicalResult zrt::verifyStates(ProgramOp program) {
+LogicalResult zrt::verifyStates(ProgramOp program, zero::MeshOp mesh) {
   // scalar_state_c2
   llvm::StringMap<ScalarStateOp> scalars;
   for (auto state : program.getOps<ScalarStateOp>()) {
@@ -104,5 +107,5 @@ LogicalResult zrt::verifyStates(ProgramOp program) {
     diag.attachNote(known->second.getLoc()) << "the other one is here";
     return diag;
   }
-  return verifyAccumulators(program);
+  return verifyAccumulators(program, mesh);
 }

@@ -19,13 +19,14 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     and the mesh are symbols of the module. `inputs` are the scalar slots that `apply` fills.
     `results` are the scalar slots that `apply` reports. `loss_scale` names the loss scale that
     multiplies losses. With `one_backward` a step has one backward pass, and the protocol
-    refuses a second one.
+    refuses a second one. `batches` are the axes over which ranks have batches of their own.
+    Without it, nothing says so: the step divides by no number of ranks or tokens.
 
     Constraints:
 
     - `program_c1`: inputs and results are `zrt.slots` of the program, and names of results are
       unique;
-    - `program_c2`: axes that buffers and calls name are axes of the mesh;
+    - `program_c2`: axes that buffers, calls and `batches` name are axes of the mesh;
     - `program_c3`: the rows of a buffer divide evenly over the axes of a call that works on
       slices of them;
     - `program_c4`: a call that works on buffers of some pipeline stages is not over the axis
@@ -44,11 +45,11 @@ def Zrt_ProgramOp : Zrt_Op<"program",
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
     OptionalAttr<FlatSymbolRefAttr>:$loss_scale, UnitAttr:$one_backward,
     FlatSymbolRefArrayAttr:$inputs, StrArrayAttr:$result_names,
-    FlatSymbolRefArrayAttr:$results);
+    FlatSymbolRefArrayAttr:$results, OptionalAttr<StrArrayAttr>:$batches);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `on` $mesh (`loss_scale` $loss_scale^)? (`one_backward` $one_backward^)?
-    `inputs` $inputs
+    (`batches` custom<NameList>($batches)^)? `inputs` $inputs
     `results` custom<NameList>($result_names) $results attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
@@ -336,21 +337,30 @@ def Zrt_AccumulatorOp : Zrt_UserOp<"accumulator"> {
     checkpoint may be saved there. The proof checks that nothing else that is not state has a
     value there that the step needs.
 
+    `prescaled` is that of `zero.backward`: the factor that the gradients arrive with. A
+    checkpoint that another number of ranks loads multiplies sums by the quotient of the
+    factors.
+
     Constraints:
 
     - `accumulator_c1`: bucket and buffer exist;
     - `accumulator_c2`: the buffer has the bucket's shape, and holds gradients;
     - `accumulator_c3`: the buffer is not on demand and shares no memory;
-    - `accumulator_c4`: each bucket of the program has one, or none has.
+    - `accumulator_c4`: each bucket of the program has one, or none has;
+    - `accumulator_c5`: the symbols of `prescaled` are `accumulation`, `tokens`, `loss_scale`
+      and axes of the mesh.
 
     Example:
 
     ```mlir
-    zrt.accumulator of @b0 in @b0.reduced
+    zrt.accumulator of @b0 in @b0.reduced prescaled(accumulation : -1)
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$buffer);
-  let assemblyFormat = "`of` $bucket `in` $buffer attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$buffer,
+                       Zero_ScaleAttr:$prescaled);
+  let assemblyFormat = [{
+    `of` $bucket `in` $buffer `prescaled` custom<ScaleList>($prescaled) attr-dict
+  }];
 }
 
 def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {

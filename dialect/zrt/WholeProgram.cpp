@@ -335,7 +335,9 @@ LogicalResult ProgramOp::verifyRegions() {
       failed(verifySymbols(*this, symbols)) || failed(verifyRecords(*this)) ||
       failed(verifyUnitHandlers(*this)) ||
       failed(verifyCaller(*this, symbols)) || failed(verifyFills(*this)) ||
-      failed(verifyStates(*this)))
+      failed(verifyStates(*this, mesh)) ||
+      (getBatches() && !getBatches()->empty() &&
+       failed(verifyAxes(*this, *getBatches(), mesh))))
     return failure();
   // buffer_c2
   for (auto buffer : getOps<BufferOp>())

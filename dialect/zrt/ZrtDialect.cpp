@@ -18,7 +18,9 @@
 using namespace mlir;
 using namespace zrt;
 using zero::parseNameList;
+using zero::parseScaleList;
 using zero::printNameList;
+using zero::printScaleList;
 
 //===----------------------------------------------------------------------===//
 // Directives

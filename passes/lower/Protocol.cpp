@@ -315,7 +315,7 @@ void ProtocolBuilder::buildRoleChanges() {
   for (auto &bucket : llvm::make_second_range(buckets))
     program.getBuilder().create<zrt::AccumulatorOp>(
         bucket.op.getLoc(), FlatSymbolRefAttr::get(bucket.op),
-        bucket.getAccumulator());
+        bucket.getAccumulator(), bucket.prescaled);
   beginNext = handler("begin_next", setRoleTo(Role::accumulator));
   reset = handler("reset", setRoleTo(Role::gradient));
 }

@@ -25,6 +25,7 @@ struct BucketBuffers {
   BucketOp op;
   OptimizerOp optimizer;
   ValueType gradientType; // the gradient of one backward pass
+  ScaleAttr prescaled;    // what the caller multiplied gradients by
   ValueType reducedType;  // null if the reduction stays in place
   ValueType ownedType; // the slice that is updated, in the space of the state
   ValueType keptType;  // what a rank keeps of the parameters between steps

@@ -59,6 +59,7 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
     buffers.op = bucket;
     buffers.isOpenToTheEnd = bucket.isOpenToTheEnd(symbols);
     buffers.gradientType = withoutMicro(gradient.getType());
+    buffers.prescaled = backward.getPrescaledAttr();
     buffers.summedInLoop = static_cast<bool>(scatter);
     if (scatter) {
       buffers.reducedType = withoutMicro(scatter.getOutput().getType());
@@ -249,9 +250,13 @@ LogicalResult StepLowering::run() {
 
   OpBuilder builder(step);
   ArrayAttr none = builder.getArrayAttr({});
+  ArrayAttr batches;
+  if (auto axes = step.getBatchAxes(mesh))
+    batches = builder.getArrayAttr(
+        SmallVector<Attribute>(axes->begin(), axes->end()));
   auto programOp = builder.create<zrt::ProgramOp>(
       step.getLoc(), step.getSymName(), step.getMesh(), step.getLossScaleAttr(),
-      step.getOneBackward(), none, none, none);
+      step.getOneBackward(), none, none, none, batches);
   programOp.getBody().emplaceBlock();
   program.emplace(programOp);
   arrivals = program->slots("arrivals", {0.0, 0.0});

@@ -440,6 +440,19 @@ void Comparison::run() {
         << "takes " << describe(second.oneBackward) << ", expected "
         << describe(first.oneBackward);
   }
+  if (first.batches != second.batches) {
+    auto describe = [&](std::optional<AxisSet> batches) {
+      if (!batches)
+        return std::string("are not known");
+      return *batches ? "differ over " + first.axes.describe(*batches)
+                      : std::string("are the same on all ranks");
+    };
+    proof.report.opError(second.step)
+        << "has batches that " << describe(second.batches)
+        << ", expected that they " << describe(first.batches)
+        << ": a checkpoint within a step would go on with another number of "
+           "backward passes on other ranks";
+  }
   if (first.inputs.size() != second.inputs.size())
     proof.report.opError(second.step)
         << "takes " << countOf(second.inputs.size(), "scalar")

@@ -33,6 +33,8 @@ bool ProgramReader::initialize() {
       llvm::any_of(semantics.inputs, [&](const InputSemantics &input) {
         return input.isTokens && input.over == semantics.axes.getAll();
       });
+  if (ArrayAttr batches = program.getBatchesAttr())
+    semantics.batches = semantics.axes.getSet(batches);
   semantics.lossScale = program.getLossScale().value_or("").str();
   semantics.hasUnits = !program.getOps<zrt::UnitTableOp>().empty();
   llvm::append_range(transitions, program.getOps<zrt::TransitionOp>());
@@ -51,6 +53,10 @@ bool ProgramReader::initialize() {
       if (zrt::Exchange exchange = collective.getExchange(); exchange.scatters)
         sumsOf[exchange.source] = exchange.target;
   });
+  llvm::DenseMap<Attribute, Expr> prescaled; // by bucket
+  for (auto op : program.getOps<zrt::AccumulatorOp>())
+    prescaled[op.getBucketAttr()] = getMonomial(
+        algebra, mesh, mesh.expandFlattened(op.getPrescaled().getFactors()));
   for (zrt::BucketTableOp op : arrivals) {
     auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
     auto gradient =
@@ -86,6 +92,7 @@ bool ProgramReader::initialize() {
           parameter.arrivesOver == semantics.axes.getAll() &&
           getExponent(divided, kTokens) == 1 &&
           getExponent(divided, kAccumulation) == 0;
+      parameter.prescaled = prescaled.lookup(op.getBucketAttr());
       parameter.arrival = bucket.getArrivalType();
       parameter.kept = kept;
     }

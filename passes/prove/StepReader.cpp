@@ -69,6 +69,8 @@ void StepReader::readBackward(BackwardOp op) {
           parameter.reducedOver |= semantics.axes.getSet({placement.axis});
       parameter.normalization = algebra.divide(
           algebra.integer(1), getMonomial(algebra, mesh, type.getScale()));
+      parameter.prescaled = getMonomial(
+          algebra, mesh, mesh.expandFlattened(op.getPrescaled().getFactors()));
       parameter.arrival =
           bucket ? bucket.getArrivalType() : type.getElementType();
     }
@@ -469,6 +471,8 @@ std::optional<StepSemantics> StepReader::run() {
   if (!readMesh(proof, step, mesh, semantics))
     return std::nullopt;
   semantics.oneBackward = step.getOneBackward();
+  if (auto batches = step.getBatchAxes(mesh))
+    semantics.batches = semantics.axes.getSet(*batches);
   semantics.dividesByTokens = step.dividesByTokens();
   semantics.takesUnequal = step.takesUnequalBackwards();
   semantics.lossScale = step.getLossScale().value_or("").str();

@@ -83,6 +83,9 @@ struct ParameterSemantics {
   mlir::Operation *writer = nullptr;
   /// normalize / prescaled: the factor of one arriving gradient.
   Expr normalization = nullptr;
+  /// The factor that a gradient arrives with. Null in a program of which no
+  /// checkpoint has sums of gradients: there nothing reads it.
+  Expr prescaled = nullptr;
   /// The type in which gradients are kept.
   Precision kept;
   /// The narrowest type in which elements went to other ranks before a sum over
@@ -156,6 +159,8 @@ struct StepSemantics {
   mlir::Operation *rounding = nullptr;
   /// Scalars that the caller passes to apply.
   llvm::SmallVector<InputSemantics> inputs;
+  /// The axes over which ranks have batches of their own, where that is known.
+  std::optional<AxisSet> batches;
   /// Whether a step has one backward pass. Otherwise it has any number.
   bool oneBackward = false;
   /// Whether gradients are divided by the number of tokens.

@@ -25,14 +25,11 @@ zero_rt_status zero_rt::requireSavableState(const Step &step,
               call, step.parameterName(missing.parameter), missing.backward);
 }
 
-zero_rt_status zero_rt::checkResumable(const Step &step,
-                                       const CheckpointIndex &index) {
+/// An axis over which ranks have gradients of their own, and of which the mesh
+/// in |index| has another size; -1 if there is none.
+static int64_t findOtherAxis(const Step &step, const CheckpointIndex &index,
+                             int64_t &outSaved) {
   const zero_rt_library &library = *step.library;
-  if (findResumableState(step) < 0)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "checkpoint has the gradients of %lld backward passes, and "
-                "this step takes one; load the begin of that step",
-                (long long)index.backwards);
   int64_t axes = 0;
   for (int64_t b = 0; b < library.num_buckets; ++b)
     axes |= library.accumulators[b].arrives;
@@ -41,14 +38,49 @@ zero_rt_status zero_rt::checkResumable(const Step &step,
     auto found =
         std::find_if(index.mesh.begin(), index.mesh.end(),
                      [&](const auto &axis) { return axis.first == name; });
-    int64_t saved = found == index.mesh.end() ? 1 : found->second;
-    if ((axes >> a & 1) && saved != library.axes[a].size)
-      return fail(ZERO_RT_INVALID_ARGUMENT,
-                  "checkpoint has gradients of %lld ranks over '%s' within a "
-                  "step, and this step has %lld; load it on as many, or load "
-                  "the begin of that step",
-                  (long long)saved, name, (long long)library.axes[a].size);
+    outSaved = found == index.mesh.end() ? 1 : found->second;
+    if ((axes >> a & 1) && outSaved != library.axes[a].size)
+      return a;
   }
+  return -1;
+}
+
+zero_rt_status zero_rt::findResumption(const Step &step,
+                                       const CheckpointIndex &index,
+                                       Resumption &out) {
+  if (findResumableState(step) < 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "checkpoint has the gradients of %lld backward passes, and "
+                "this step takes one; load the begin of that step",
+                (long long)index.backwards);
+  out = {index.backwards, {}};
+  int64_t from = index.batchRanks, to = step.whole->batch_ranks;
+  if (from == 0 || to == 0) {
+    int64_t saved = 0;
+    int64_t axis = findOtherAxis(step, index, saved);
+    if (axis < 0)
+      return ZERO_RT_OK;
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "checkpoint has gradients of %lld ranks over '%s' within a "
+                "step, and this step has %lld; its 'normalize' does not say "
+                "which ranks have batches of their own, so load it on as many, "
+                "or load the begin of that step",
+                (long long)saved, step.text(step.library->axes[axis].name),
+                (long long)step.library->axes[axis].size);
+  }
+  int64_t batches = index.backwards * from;
+  if (batches % to != 0)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "checkpoint has the gradients of %lld backward passes on %lld "
+                "ranks, and no number of them on %lld ranks has as many "
+                "batches; load the begin of that step",
+                (long long)index.backwards, (long long)from, (long long)to);
+  if (batches / to > mostBackwards)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "checkpoint has the gradients of %lld backward passes of this "
+                "step, expected at most %lld; load the begin of that step",
+                (long long)(batches / to), (long long)mostBackwards);
+  out = {batches / to, {double(from), double(to)}};
   return ZERO_RT_OK;
 }
 

@@ -14,6 +14,7 @@
 #define ZERO_RT_CHECKPOINT_ACCUMULATION_H
 
 #include "checkpoint/index.h"
+#include "checkpoint/prescaled.h"
 
 namespace zero_rt {
 
@@ -21,8 +22,18 @@ namespace zero_rt {
 /// two backward passes of a step that will not be refused.
 zero_rt_status requireSavableState(const Step &step, const char *call);
 
-/// Checks that sums of gradients of the checkpoint in |index| can be loaded.
-zero_rt_status checkResumable(const Step &step, const CheckpointIndex &index);
+/// Where a step goes on from a checkpoint.
+struct Resumption {
+  int64_t backwards = 0; // 0: at the begin of a step
+  /// The number of backward passes of a whole step, divided by that of the step
+  /// that was saved: all ranks together work on as many batches.
+  Quotient passes;
+};
+
+/// Finds where |step| goes on from the sums of gradients in the checkpoint of
+/// |index|. Errors: invalid_argument (it cannot).
+zero_rt_status findResumption(const Step &step, const CheckpointIndex &index,
+                              Resumption &out);
 
 /// Brings |step|, which is between steps, to where it is after |backwards|
 /// backward passes, with sums that are 0. Collective.

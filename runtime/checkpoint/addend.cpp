@@ -6,6 +6,7 @@
 
 #include "checkpoint/addend.h"
 
+#include "comm/communicator.h"
 #include "core/stages.h"
 
 #include <algorithm>
@@ -21,8 +22,10 @@ const Addend::Axis *Addend::find(const std::string &name) const {
 
 bool Addend::hasAxesOf(const Addend &other) const {
   return axes.size() == other.axes.size() &&
-         std::all_of(axes.begin(), axes.end(),
-                     [&](const Axis &a) { return other.find(a.name); });
+         std::all_of(axes.begin(), axes.end(), [&](const Axis &a) {
+           const Axis *b = other.find(a.name);
+           return b && b->size == a.size;
+         });
 }
 
 std::string Addend::text() const {
@@ -33,21 +36,37 @@ std::string Addend::text() const {
   return text;
 }
 
+/// Calls |visit| with the size and the coordinate of |mine| and with those of
+/// |stored| over each axis of one of them.
+template <typename Visit>
+static void forEachAxis(const Addend &mine, const Addend &stored, Visit visit) {
+  const Addend::Axis alone{"", 0, 1};
+  for (const Addend::Axis &axis : mine.axes) {
+    const Addend::Axis *other = stored.find(axis.name);
+    visit(axis, other ? *other : alone);
+  }
+  for (const Addend::Axis &axis : stored.axes)
+    if (!mine.find(axis.name))
+      visit(alone, axis);
+}
+
 bool Addend::takes(const Addend &stored) const {
-  return std::all_of(axes.begin(), axes.end(), [&](const Axis &mine) {
-    const Axis *other = stored.find(mine.name);
-    return mine.coordinate == (other ? other->coordinate : 0);
+  bool isMine = true;
+  forEachAxis(*this, stored, [&](const Axis &mine, const Axis &other) {
+    isMine &= other.coordinate * mine.size / other.size == mine.coordinate;
   });
+  return isMine;
 }
 
 int64_t Addend::countTaken(const Addend &stored) const {
   int64_t count = 1;
-  for (const Axis &axis : axes)
-    if (axis.coordinate != 0 && !stored.find(axis.name))
-      count = 0;
-  for (const Axis &axis : stored.axes)
-    if (!find(axis.name))
-      count *= axis.size;
+  forEachAxis(*this, stored, [&](const Axis &mine, const Axis &other) {
+    // The first coordinate that the rank at |coordinate| takes.
+    auto first = [&](int64_t coordinate) {
+      return (coordinate * other.size + mine.size - 1) / mine.size;
+    };
+    count *= first(mine.coordinate + 1) - first(mine.coordinate);
+  });
   return count;
 }
 
@@ -71,6 +90,7 @@ static bool readNumber(std::string_view text, int64_t &out) {
 bool zero_rt::readAddend(std::string_view text, Addend &out) {
   out.axes.clear();
   bool isMore = true;
+  int64_t ranks = 1;
   while (isMore) {
     std::string_view axis = text.substr(0, text.find(','));
     isMore = text.size() > axis.size();
@@ -85,6 +105,9 @@ bool zero_rt::readAddend(std::string_view text, Addend &out) {
         !readNumber(axis.substr(slash + 1), read.size) ||
         read.coordinate >= read.size || out.find(read.name))
       return false;
+    if (read.size > mostRanks / ranks)
+      return false;
+    ranks *= read.size;
     out.axes.push_back(std::move(read));
   }
   return true;

@@ -9,6 +9,10 @@
 // each rank. An addend is named by the coordinates of its ranks over the axes
 // that are not summed over yet.
 //
+// A load on another number of ranks adds the addends of neighbours: the rank at
+// coordinate c of n takes those whose coordinate, times n / their number, is c.
+// On as many ranks each takes its own, and on more some take nothing.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ZERO_RT_CHECKPOINT_ADDEND_H
@@ -35,11 +39,10 @@ struct Addend {
   /// "dp=1/4,ep=0/2"
   std::string text() const;
   /// Whether a rank that has |this| addend of a sum takes the one that |stored|
-  /// names. Over axes that only |this| has, the first rank takes all of it.
+  /// names.
   bool takes(const Addend &stored) const;
-  /// How many addends make the one that a rank with |this| takes, if all of
-  /// them have the axes of |stored|. 0: the first rank over some axis takes
-  /// all.
+  /// How many addends a rank with |this| takes, if all of them have the axes of
+  /// |stored|.
   int64_t countTaken(const Addend &stored) const;
 };
 

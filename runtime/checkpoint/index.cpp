@@ -72,7 +72,8 @@ std::string zero_rt::formatIndex(const CheckpointIndex &index) {
       ",\n  \"save\": " + std::to_string(index.save) +
       ",\n  \"number\": " + std::to_string(index.number) +
       (index.backwards
-           ? ",\n  \"backward_passes\": " + std::to_string(index.backwards)
+           ? ",\n  \"backward_passes\": " + std::to_string(index.backwards) +
+                 ",\n  \"batch_ranks\": " + std::to_string(index.batchRanks)
            : "") +
       ",\n  \"step\": " + quote(index.step) +
       ",\n  \"plan_hash\": " + quote(hash);
@@ -129,6 +130,12 @@ static zero_rt_status readFields(const Json &root, CheckpointIndex &out) {
   ZERO_RT_TRY(count("number", 0, out.number));
   if (version > betweenStepsVersion)
     ZERO_RT_TRY(count("backward_passes", 1, out.backwards));
+  if (out.backwards && root.find("batch_ranks"))
+    ZERO_RT_TRY(count("batch_ranks", 0, out.batchRanks));
+  if (out.batchRanks > mostRanks)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'batch_ranks' is %lld, expected at most %d",
+                (long long)out.batchRanks, mostRanks);
   if (out.backwards > mostBackwards)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "'backward_passes' is %lld, expected at most %lld",

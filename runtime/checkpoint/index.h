@@ -30,6 +30,8 @@ struct CheckpointIndex {
   int64_t number = 0; // of the caller, such as the number of steps
   /// The backward passes whose gradients are in the checkpoint.
   int64_t backwards = 0;
+  /// How many ranks had batches of their own. 0: not known.
+  int64_t batchRanks = 0;
   uint64_t planHash = 0;
   std::string step;
   std::vector<std::pair<std::string, int64_t>> mesh;

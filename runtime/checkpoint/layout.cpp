@@ -89,6 +89,7 @@ static void addSums(const Step &step, int32_t parameter,
         makePiece(step, {sumRole, parameter, int32_t(sum.buffer),
                          held.begin - whole.begin, held.end - whole.begin}));
     pieces.back().addend = addendOf(library, sum.partial, rank);
+    pieces.back().prescaled = prescaledOf(sum);
   }
   if (row.optional) {
     pieces.push_back(makePiece(step, {arrivalsRole, parameter, -1, 0, 1}));
@@ -234,14 +235,13 @@ zero_rt_status zero_rt::listWrittenPieces(const Step &step, bool hasSums,
 void StateNames::addSums(const zero_rt_library &library, int64_t parameter) {
   const zero_rt_parameter_row &row = library.parameters[parameter];
   const zero_rt_accumulator_row &sum = library.accumulators[row.bucket];
-  Addend addends = addendOf(library, sum.arrives, /*rank=*/0);
   Value value = values.at(nameValue(library, parameter, "parameter"));
   value.dtype = int32_t(library.buffers[sum.buffer].dtype);
-  value.addends = addends;
+  value.prescaled = prescaledOf(sum);
   values[nameValue(library, parameter, sumRole)] = value;
   if (row.optional)
     values[nameValue(library, parameter, arrivalsRole)] = {
-        ZERO_RT_F64, 1, 0, {}, addends};
+        ZERO_RT_F64, 1, 0, {}, {}};
 }
 
 StateNames::StateNames(const Step &step, bool hasSums) {
@@ -304,22 +304,24 @@ zero_rt_status StateNames::checkBox(const Piece &piece, const Value &value) {
               shapeOf(value.whole).c_str());
 }
 
-zero_rt_status StateNames::checkAddend(const Piece &piece, const Value &value) {
-  if (!piece.addend.axes.empty() && !isOfAccumulation(piece))
+zero_rt_status StateNames::checkSum(const Piece &piece, const Value &value) {
+  bool isWhole = piece.addend.axes.empty() && piece.prescaled.isOne();
+  if (!isWhole && !isOfAccumulation(piece))
     return fail(ZERO_RT_INVALID_ARGUMENT,
-                "%s is no sum of gradients, and has no addends",
+                "%s is no sum of gradients, and has no addends and no factor",
                 describePiece(piece).c_str());
-  for (const Addend::Axis &axis : piece.addend.axes) {
-    const Addend::Axis *known = value.addends.find(axis.name);
-    if (!known || known->size != axis.size)
-      return fail(
-          ZERO_RT_INVALID_ARGUMENT,
-          "%s is of %lld ranks over '%s', and gradients of this step "
-          "are of %lld; load it on as many, or load the begin of that step",
-          describePiece(piece).c_str(), (long long)axis.size, axis.name.c_str(),
-          (long long)(known ? known->size : 1));
-  }
-  return ZERO_RT_OK;
+  if (piece.prescaled.hasPowersOf(value.prescaled))
+    return ZERO_RT_OK;
+  return fail(ZERO_RT_INVALID_ARGUMENT,
+              "%s has gradients that callers multiplied by passes^%lld * "
+              "tokens^%lld, expected passes^%lld * tokens^%lld; load it with a "
+              "step that has the same 'prescaled', or load the begin of that "
+              "step",
+              describePiece(piece).c_str(),
+              (long long)piece.prescaled.passesPower,
+              (long long)piece.prescaled.tokensPower,
+              (long long)value.prescaled.passesPower,
+              (long long)value.prescaled.tokensPower);
 }
 
 zero_rt_status StateNames::check(const Piece &piece) const {
@@ -334,7 +336,7 @@ zero_rt_status StateNames::check(const Piece &piece) const {
     return fail(ZERO_RT_INVALID_ARGUMENT, "'%s' has dtype %s, expected %s",
                 piece.name.c_str(), dtypeName(piece.dtype),
                 dtypeName(value.dtype));
-  ZERO_RT_TRY(checkAddend(piece, value));
+  ZERO_RT_TRY(checkSum(piece, value));
   if (piece.box.isKnown())
     return checkBox(piece, value);
   int64_t elements = value.elements;

@@ -27,6 +27,7 @@
 
 #include "checkpoint/addend.h"
 #include "checkpoint/box.h"
+#include "checkpoint/prescaled.h"
 #include "core/step.h"
 
 #include <map>
@@ -43,6 +44,7 @@ struct Piece {
   std::string part;
   Box box; // of the part
   Addend addend;
+  Prescaled prescaled; // of a sum of gradients
   int32_t dtype = 0;
   int64_t begin = 0; // elements [begin, end) of |elements|
   int64_t end = 0;
@@ -89,11 +91,10 @@ private:
     int64_t elements; // of a part
     int64_t axes;     // over which it is divided into parts, as bits
     Box whole;        // not known of a scalar, and without shapes
-    /// The axes that an addend may have; their coordinates have no meaning.
-    Addend addends;
+    Prescaled prescaled;
   };
   void addSums(const zero_rt_library &library, int64_t parameter);
-  static zero_rt_status checkAddend(const Piece &piece, const Value &value);
+  static zero_rt_status checkSum(const Piece &piece, const Value &value);
   static zero_rt_status checkBox(const Piece &piece, const Value &value);
   std::unordered_map<std::string, Value> values;
   std::map<int64_t, std::set<std::string>> parts; // by axes

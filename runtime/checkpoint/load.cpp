@@ -11,7 +11,9 @@
 // memory.
 //
 // Sums of gradients of a step that is under way have addends. A rank takes its
-// own one, or adds several where it has a sum over more ranks.
+// own one, or adds several where it has a sum over more ranks, or where ranks
+// are fewer. Sums are scaled where callers multiply gradients by another factor
+// (prescaled.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,10 +49,8 @@ public:
     ZERO_RT_TRY(readIndex(folder, index, checksum));
     report.setChecksum(checksum);
     bool hasSums = index.backwards > 0;
-    if (hasSums && atBegin)
-      index.backwards = 0;
-    else if (hasSums)
-      ZERO_RT_TRY(checkResumable(step, index));
+    if (hasSums && !atBegin)
+      ZERO_RT_TRY(findResumption(step, index, resumption));
     held = listHeldPieces(step, hasSums && !atBegin);
     sources.resize(held.size());
     addends.resize(held.size());
@@ -78,6 +78,13 @@ public:
                       "'%s': %s is of other axes than another addend",
                       pathOf(f).c_str(), describePiece(piece).c_str());
         known = piece.addend;
+        Quotient quotient;
+        if (!divide(own.prescaled, piece.prescaled, resumption.passes,
+                    quotient))
+          return fail(ZERO_RT_INVALID_ARGUMENT,
+                      "'%s': %s has a factor that is not known, and this step "
+                      "has another one; load the begin of that step",
+                      pathOf(f).c_str(), describePiece(piece).c_str());
         if (own.addend.takes(piece.addend))
           sources[found->second].push_back({f, std::move(piece)});
       }
@@ -106,9 +113,9 @@ public:
 
   /// Brings the step to where it was saved, if that was within a step.
   zero_rt_status resume() {
-    if (index.backwards == 0)
+    if (resumption.backwards == 0)
       return ZERO_RT_OK;
-    ZERO_RT_TRY(resumeAccumulation(step, index.backwards));
+    ZERO_RT_TRY(resumeAccumulation(step, resumption.backwards));
     for (size_t h = step.entries.size(); h < held.size(); ++h) {
       ZERO_RT_TRY(readEntry(h));
       ZERO_RT_TRY(writeSum(held[h]));
@@ -241,10 +248,19 @@ private:
     int64_t size = elementSize(own.dtype);
     entryBytes.assign(size_t((own.end - own.begin) * size), 0);
     int64_t numAddends = own.addend.countTaken(*addends[h]);
-    bool isAdded = numAddends > 1;
+    auto getFactor = [&](const Source &source) {
+      Quotient factor;
+      divide(own.prescaled, source.piece.prescaled, resumption.passes, factor);
+      return factor;
+    };
+    bool isAdded =
+        numAddends > 1 ||
+        std::any_of(sources[h].begin(), sources[h].end(),
+                    [&](const Source &s) { return !getFactor(s).isOne(); });
     std::vector<double> sums(isAdded ? size_t(own.end - own.begin) : 0);
     for (const Source &source : sources[h]) {
       const StoredPiece &piece = source.piece;
+      Quotient factor = getFactor(source);
       std::string path = pathOf(source.file);
       if (path != openPath) { // most pieces of a rank are in one file
         openFile = std::make_unique<OpenFile>();
@@ -262,7 +278,8 @@ private:
         std::vector<double> addends(static_cast<size_t>(count));
         convert(ZERO_RT_F64, addends.data(), own.dtype, from, count);
         for (int64_t i = 0; i < count; ++i)
-          sums[size_t(inOwn - own.begin + i)] += addends[size_t(i)];
+          sums[size_t(inOwn - own.begin + i)] +=
+              addends[size_t(i)] * factor.numerator / factor.denominator;
       };
       Range both = intersect({piece.begin, piece.end}, {own.begin, own.end});
       if (piece.box == own.box)
@@ -311,6 +328,7 @@ private:
   std::string folder;
   bool atBegin;
   CheckpointIndex index;
+  Resumption resumption;
   std::vector<OwnPiece> held;
   std::vector<Sources> sources; // by held piece
   /// By held piece: an addend in the files, whose axes all of them have.

@@ -33,6 +33,8 @@ static std::string formatDtype(int32_t dtype) {
 
 /// What the name of an addend follows in the place of a piece.
 static const std::string addendMark = " addend:";
+/// What the factor that gradients arrive with follows.
+static const std::string prescaledMark = " prescaled:";
 
 static int64_t bytesOfPiece(const Piece &piece) {
   return (piece.end - piece.begin) * elementSize(piece.dtype);
@@ -52,6 +54,8 @@ static std::string formatHeader(const std::vector<OwnPiece> &pieces,
       place += " " + piece.part;
     if (!piece.addend.axes.empty())
       place += addendMark + piece.addend.text();
+    if (!piece.prescaled.isOne())
+      place += prescaledMark + piece.prescaled.text();
     metadata += (i ? "," : "") + quote(piece.name) + ":" + quote(place);
     int64_t end = offset + bytesOfPiece(piece);
     tensors += "," + quote(piece.name) +
@@ -122,8 +126,18 @@ static bool takeCount(std::string_view &text, int64_t &out) {
   return true;
 }
 
+/// Cuts off what is behind |mark| at the end of |text|. Empty without a mark.
+static std::string_view cutOff(std::string_view &text, std::string_view mark) {
+  size_t begin = text.find(mark);
+  if (begin == std::string_view::npos)
+    return {};
+  std::string_view end = text.substr(begin + mark.size());
+  text = text.substr(0, begin);
+  return end;
+}
+
 /// Reads the place of a piece: "BEGIN END ELEMENTS CHECKSUM[ PART][
-/// addend:ADDEND]".
+/// addend:ADDEND][ prescaled:FACTOR]".
 static bool readPlace(std::string_view text, StoredPiece &piece) {
   if (!takeCount(text, piece.begin) || !takeCount(text, piece.end) ||
       !takeCount(text, piece.elements) || text.size() < checksumDigits)
@@ -132,11 +146,11 @@ static bool readPlace(std::string_view text, StoredPiece &piece) {
   text.remove_prefix(checksumDigits);
   if (!text.empty() && text[0] != ' ')
     return false;
-  if (size_t mark = text.find(addendMark); mark != std::string_view::npos) {
-    if (!readAddend(text.substr(mark + addendMark.size()), piece.addend))
-      return false;
-    text = text.substr(0, mark);
-  }
+  std::string_view prescaled = cutOff(text, prescaledMark);
+  std::string_view addend = cutOff(text, addendMark);
+  if ((!prescaled.empty() && !readPrescaled(prescaled, piece.prescaled)) ||
+      (!addend.empty() && !readAddend(addend, piece.addend)))
+    return false;
   piece.part = text.substr(std::min<size_t>(1, text.size()));
   // Else it has the axes of version 1.
   if (!readBox(piece.part, piece.elements, piece.box))

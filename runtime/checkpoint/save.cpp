@@ -49,6 +49,7 @@ static zero_rt_status describeStep(Step &step, CheckpointIndex &index) {
   const zero_rt_library &library = *step.whole;
   index.planHash = library.plan_hash;
   index.step = library.name;
+  index.batchRanks = library.batch_ranks;
   for (int64_t a = 0; a < library.num_axes; ++a)
     index.mesh.emplace_back(step.text(library.axes[a].name),
                             library.axes[a].size);

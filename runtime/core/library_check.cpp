@@ -297,8 +297,13 @@ zero_rt_status Checker::accumulators() {
     ZERO_RT_TRY(expect(areAxes(a.partial) && areAxes(a.arrives) &&
                            !(a.partial & ~a.arrives),
                        "bad axes"));
+    ZERO_RT_TRY(expect(a.numerator >= 0 && a.denominator >= 0 &&
+                           (a.numerator == 0) == (a.denominator == 0),
+                       "bad factor"));
   }
-  return ZERO_RT_OK;
+  return expect(library.batch_ranks >= 0 &&
+                    library.batch_ranks <= library.ranks,
+                "bad number of ranks with batches");
 }
 
 zero_rt_status Checker::states() {

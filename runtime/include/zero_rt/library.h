@@ -176,6 +176,13 @@ typedef struct zero_rt_accumulator_row {
   /// Over the other ones of |arrives| the sum is that of all ranks.
   int64_t partial;
   int64_t arrives; // the axes over which each rank has a gradient of its own
+  /// The factor that gradients arrive with is numerator / denominator, times
+  /// the number of backward passes and the number of tokens to these powers.
+  /// Both are 0 if one is not below 2^62.
+  int64_t numerator;
+  int64_t denominator;
+  int64_t passes_power;
+  int64_t tokens_power;
 } zero_rt_accumulator_row;
 
 /// A unit of parameters, of which each rank keeps slices. It is gathered by the
@@ -394,6 +401,9 @@ struct zero_rt_library {
   /// Since version 16. A row for each bucket; or null: checkpoints are saved
   /// between steps only.
   const zero_rt_accumulator_row *accumulators;
+  /// Since version 16. How many ranks have batches of their own. Other ranks
+  /// work on the same batch as one of these. 0: not known.
+  int64_t batch_ranks;
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

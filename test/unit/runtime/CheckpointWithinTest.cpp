@@ -21,11 +21,6 @@ LibraryBuilder makeResumableStep(int64_t ranks) {
   return makeTrainStep(ranks, /*isResumable=*/true);
 }
 
-void bindAll(zero_rt_step *step) {
-  for (int32_t p = 0; p < NumTrainParameters; ++p)
-    bindParameter(step, p, float(p));
-}
-
 void backward(zero_rt_step *step, float value) {
   expectOk(callsOf(step).begin_backward(step, ZERO_RT_HINT_UNKNOWN));
   passAll(step, value);
@@ -44,7 +39,7 @@ int64_t passesOf(zero_rt_step *step) {
 
 void trainAndSave(const zero_rt_library &library, const std::string &folder) {
   runSteps(library, [&](int32_t rank, zero_rt_step *step) {
-    bindAll(step);
+    bindParameters(step);
     accumulate(step, 0.3f + float(rank));
     accumulate(step, 0.7f);
     expectOk(save(step, folder, 7));
@@ -58,7 +53,7 @@ protected:
 
   void expectRefused(const std::string &text) {
     runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
-      bindAll(step);
+      bindParameters(step);
       std::vector<uint16_t> before = parameterBits(step);
       expectStatus(ZERO_RT_INVALID_ARGUMENT, load(step, folder.at()),
                    text.c_str());
@@ -82,7 +77,7 @@ TEST_F(WithinStep, TrainingGoesOnWithTheSameBits) {
     expectOk(applyStep(step, 0.125));
   };
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
-    bindAll(step);
+    bindParameters(step);
     accumulate(step, 0.3f + float(rank));
     accumulate(step, 0.7f);
     finish(rank, step);
@@ -103,7 +98,7 @@ TEST_F(WithinStep, TheStepMayBeAppliedOrDiscardedAtOnce) {
   std::mutex mutex;
   std::vector<std::vector<uint16_t>> expected(2);
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
-    bindAll(step);
+    bindParameters(step);
     accumulate(step, 0.3f + float(rank));
     accumulate(step, 0.7f);
     expectOk(applyStep(step, 0.125));
@@ -142,7 +137,7 @@ TEST_F(WithinStep, TrainingGoesOnWhileFilesAreWritten) {
 TEST_F(WithinStep, ASaveThatCannotEndNowEndsLater) {
   TemporaryFolder other;
   runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
-    bindAll(step);
+    bindParameters(step);
     expectOk(callsOf(step).save_begin(step, other.at().c_str(), 1));
     backward(step, 1);
     expectStatus(ZERO_RT_PROTOCOL, callsOf(step).save_end(step),
@@ -155,7 +150,7 @@ TEST_F(WithinStep, ASaveThatCannotEndNowEndsLater) {
   });
 }
 
-TEST_F(WithinStep, OtherNumbersOfRanksLoadTheBeginOfTheStep) {
+TEST_F(WithinStep, WithoutBatchesOtherNumbersOfRanksLoadTheBegin) {
   for (int64_t ranks : {1, 2, 3})
     runSteps(makeResumableStep(ranks).get(), [&](int32_t, zero_rt_step *step) {
       if (ranks != 2)
@@ -164,14 +159,15 @@ TEST_F(WithinStep, OtherNumbersOfRanksLoadTheBeginOfTheStep) {
             ("checkpoint has gradients of 2 ranks over 'dp' within a step, and "
              "this step has " +
              std::to_string(ranks) +
-             "; load it on as many, or load the begin of that step")
+             "; its 'normalize' does not say which ranks have batches of their "
+             "own, so load it on as many, or load the begin of that step")
                 .c_str());
       int64_t number = 0;
       expectOk(callsOf(step).load_begin(step, folder.at().c_str(), &number));
       EXPECT_EQ(number, 7);
       EXPECT_EQ(passesOf(step), 0);
       std::vector<uint16_t> loaded = parameterBits(step);
-      bindAll(step);
+      bindParameters(step);
       EXPECT_EQ(parameterBits(step), loaded);
     });
 }
@@ -192,7 +188,7 @@ TEST_F(WithinStep, WhereNoneCanBeSavedSaysWhatToDo) {
     expectStatus(status, save(step, other.at()), text);
   };
   runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
-    bindAll(step);
+    bindParameters(step);
     backward(step, 1);
     expectNot(step, "a backward pass is open; call accumulate, apply or "
                     "discard first");
@@ -230,10 +226,12 @@ TEST_F(WithinStep, AddendsAreCounted) {
   const std::string mine = " addend:dp=0/2\"";
   for (auto [to, message] :
        {std::pair(" addend:dp=1/2\"", "of 'extra.gradient-arrivals'"),
-        std::pair(" addend:dp=0/3\"", "of 3 ranks over 'dp', and gradients of "
-                                      "this step are of 2"),
-        std::pair(" addend:pp=0/2\"", "of 2 ranks over 'pp', and gradients of "
-                                      "this step are of 1"),
+        std::pair(" addend:dp=0/3\"", "is of other axes than another addend"),
+        std::pair(" addend:pp=0/2\"", "is of other axes than another addend"),
+        std::pair(" addend:dp=0/1048577\"",
+                  "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair(" addend:dp=0/1024,pp=0/1025\"",
+                  "are not 'BEGIN END ELEMENTS CHECKSUM'"),
         std::pair(" addend:dp=2/2\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
         std::pair(" addend:dp\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
         std::pair(" addend:dp=0/2,\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
@@ -248,15 +246,48 @@ TEST_F(WithinStep, AddendsAreCounted) {
   }
 }
 
+TEST_F(WithinStep, FactorsAreChecked) {
+  const std::string mine = " addend:dp=0/2\"";
+  for (auto [to, message] :
+       {std::pair("0/2,0,0", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair("-1/-1,0,0", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair("1/2,9,0", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair("1/2,0,-9", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair("1/2,0", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair("1/2,0,0,", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair("1/99999999999999999999,0,0",
+                  "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+        std::pair("1/1,-1,0",
+                  "has gradients that callers multiplied by passes^-1 * "
+                  "tokens^0, expected passes^0 * tokens^0; load it with a step "
+                  "that has the same 'prescaled'"),
+        std::pair("1/1,0,1", "passes^0 * tokens^1, expected"),
+        std::pair("0/0,0,0", "has a factor that is not known")}) {
+    std::string file = readText(first), whole = readText(index);
+    std::string with = mine;
+    with.insert(mine.size() - 1, std::string(" prescaled:") + to);
+    putHeader(replaced(header(), mine, with), data());
+    expectRefused(message);
+    writeText(first, file);
+    writeText(index, whole);
+  }
+}
+
 TEST_F(WithinStep, NumbersOfBackwardPassesAreChecked) {
   std::string whole = readText(index);
-  for (auto [to, message] :
-       {std::pair("\"backward_passes\": 0", "'backward_passes' must be a whole "
-                                            "number of at least 1"),
-        std::pair("\"backward_passes\": 67108865",
-                  "'backward_passes' is 67108865, expected at most 67108864"),
-        std::pair("\"x\": 2", "'backward_passes' must be a whole number")}) {
-    seal(replaced(whole, "\"backward_passes\": 2", to));
+  const std::string passes = "\"backward_passes\": ";
+  const std::string batchRanks = "\"batch_ranks\": ";
+  for (auto [from, to, message] :
+       {std::tuple(passes + "2", passes + "0",
+                   "'backward_passes' must be a whole number of at least 1"),
+        {passes + "2", passes + "67108865",
+         "'backward_passes' is 67108865, expected at most 67108864"},
+        {passes + "2", "\"x\": 2", "'backward_passes' must be a whole number"},
+        {batchRanks + "0", batchRanks + "-1",
+         "'batch_ranks' must be a whole number of at least 0"},
+        {batchRanks + "0", batchRanks + "1048577",
+         "'batch_ranks' is 1048577, expected at most 1048576"}}) {
+    seal(replaced(whole, from, to));
     expectRefused(message);
     writeText(index, whole);
   }

@@ -99,6 +99,7 @@ const zero_rt_library &LibraryBuilder::get() {
 #undef SET_TABLE
   library.dimension_ends = dimensionEnds.data();
   library.accumulators = accumulators.empty() ? nullptr : accumulators.data();
+  library.batch_ranks = batchRanks;
   library.stage_axes = stageAxes;
   library.loss_scale = lossScale;
   library.transition_handlers = transitionHandlers.data();

@@ -93,6 +93,7 @@ public:
   std::vector<zero_rt_dimension_row> dimensions; // none: no shapes
   std::vector<int64_t> dimensionEnds;
   std::vector<zero_rt_accumulator_row> accumulators; // none: null
+  int64_t batchRanks = 0;                            // 0: not known
   int64_t stageAxes = 0;
   std::vector<const zero_rt_library *> stages;
 

@@ -231,7 +231,9 @@ LibraryBuilder zero_rt::test::makeTrainStep(int64_t ranks, bool isResumable) {
   library.addState("steps", -1, Steps);
   addTrainProtocol(library, isResumable);
   if (isResumable)
-    library.accumulators = {{GradientBuffer, /*partial=*/1, /*arrives=*/1}};
+    library.accumulators = {{GradientBuffer, /*partial=*/1, /*arrives=*/1,
+                             /*numerator=*/1, /*denominator=*/1,
+                             /*passes_power=*/0, /*tokens_power=*/0}};
   return library;
 }
 
@@ -248,6 +250,11 @@ void zero_rt::test::bindParameter(zero_rt_step *step, int32_t parameter,
   std::vector<uint16_t> value = trainParameter(parameter, first);
   zero_rt_tensor tensor = tensorOf(ZERO_RT_BF16, value);
   expectOk(callsOf(step).bind_parameter(step, parameter, &tensor));
+}
+
+void zero_rt::test::bindParameters(zero_rt_step *step) {
+  for (int32_t p = 0; p < NumTrainParameters; ++p)
+    bindParameter(step, p, float(p));
 }
 
 std::vector<float> zero_rt::test::trainGradient(int32_t parameter,

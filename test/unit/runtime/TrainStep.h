@@ -60,6 +60,9 @@ std::vector<uint16_t> trainParameter(int32_t parameter, float first);
 /// Binds such values.
 void bindParameter(zero_rt_step *step, int32_t parameter, float first);
 
+/// Binds such values to all parameters.
+void bindParameters(zero_rt_step *step);
+
 /// A gradient whose every element is |value| times its index from 1.
 std::vector<float> trainGradient(int32_t parameter, float value);
 
