@@ -251,7 +251,7 @@ LogicalResult StepLowering::run() {
   OpBuilder builder(step);
   ArrayAttr none = builder.getArrayAttr({});
   ArrayAttr batches;
-  if (auto axes = step.getBatchAxes(mesh))
+  if (auto axes = step.getBatchAxes(mesh); axes && !step.getOneBackward())
     batches = builder.getArrayAttr(
         SmallVector<Attribute>(axes->begin(), axes->end()));
   auto programOp = builder.create<zrt::ProgramOp>(

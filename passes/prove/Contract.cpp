@@ -80,7 +80,7 @@ void prove::compareContract(Proof &proof, const StepSemantics &first,
     differ("normalization of an arriving gradient", toString(a.normalization),
            toString(b.normalization));
   if (a.prescaled && b.prescaled && a.prescaled != b.prescaled)
-    differ("factor that gradients arrive with", toString(a.prescaled),
+    differ("factor in arriving gradients", toString(a.prescaled),
            toString(b.prescaled));
   if (!b.summedReduceDtype.holds(a.summedReduceDtype))
     differ("reduce dtype of sums over elements", a.summedReduceDtype.describe(),

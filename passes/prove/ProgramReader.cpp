@@ -33,6 +33,7 @@ bool ProgramReader::initialize() {
       llvm::any_of(semantics.inputs, [&](const InputSemantics &input) {
         return input.isTokens && input.over == semantics.axes.getAll();
       });
+  semantics.isResumable = !program.getOps<zrt::AccumulatorOp>().empty();
   if (ArrayAttr batches = program.getBatchesAttr())
     semantics.batches = semantics.axes.getSet(batches);
   semantics.lossScale = program.getLossScale().value_or("").str();

@@ -471,6 +471,7 @@ std::optional<StepSemantics> StepReader::run() {
   if (!readMesh(proof, step, mesh, semantics))
     return std::nullopt;
   semantics.oneBackward = step.getOneBackward();
+  semantics.isResumable = !semantics.oneBackward;
   if (auto batches = step.getBatchAxes(mesh))
     semantics.batches = semantics.axes.getSet(*batches);
   semantics.dividesByTokens = step.dividesByTokens();

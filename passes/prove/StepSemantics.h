@@ -159,7 +159,10 @@ struct StepSemantics {
   mlir::Operation *rounding = nullptr;
   /// Scalars that the caller passes to apply.
   llvm::SmallVector<InputSemantics> inputs;
+  /// Whether a checkpoint may be saved between two backward passes.
+  bool isResumable = false;
   /// The axes over which ranks have batches of their own, where that is known.
+  /// Only a step that is resumable needs them.
   std::optional<AxisSet> batches;
   /// Whether a step has one backward pass. Otherwise it has any number.
   bool oneBackward = false;

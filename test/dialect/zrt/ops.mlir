@@ -4,7 +4,7 @@
 //
 // Every op of a scheduled program survives a round trip.
 //
-// CHECK: zrt.program @train on @cluster inputs [@lr] results [norm] [@norm]
+// CHECK: zrt.program @train on @cluster batches [dp] inputs [@lr] results [norm] [@norm]
 // CHECK: zrt.slots @lr [0.000000e+00] hyper "lr"
 // CHECK: zrt.slots @row [0.000000e+00, 1.000000e+00]
 // CHECK: zrt.buffer @b0.gradient : !zero.value<64xf32, partial = [dp]> role gradient in device
@@ -15,7 +15,7 @@
 // CHECK: zrt.segments @b0.all ends [64] rows [0] scalars [@row]
 // CHECK: zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging writable [@scattered] readable [@copied]
 // CHECK: zrt.state parameter of @b0 in @b0.parameters
-// CHECK: zrt.accumulator of @b0 in @b0.gradient
+// CHECK: zrt.accumulator of @b0 in @b0.gradient prescaled (accumulation : -1, dp : 1)
 // CHECK: zrt.scalar_state "decay.beta1_t" in @row[0]
 // CHECK: zrt.scalars @half
 // CHECK: zrt.load_slot @lr[0]
@@ -47,7 +47,7 @@
 zero.mesh @cluster <["dp" = 2]>
 zero.parameter @w : 64xbf16
 zero.bucket @b0 : 64xf32 arrives bf16 [@w] offsets [0] extents [64]
-zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
+zrt.program @train on @cluster batches [dp] inputs [@lr] results [norm] [@norm] {
   zrt.slots @lr [0.0] hyper "lr"
   zrt.slots @norm [0.0]
   zrt.slots @row [0.0, 1.0]
@@ -75,7 +75,7 @@ zrt.program @train on @cluster inputs [@lr] results [norm] [@norm] {
   zrt.segments @b0.all ends [64] rows [0] scalars [@row]
   zrt.bucket_table @b0 into @b0.gradient store @store add @add parameters @b0.parameters staging @b0.staging writable [@scattered] readable [@copied]
   zrt.state parameter of @b0 in @b0.parameters
-  zrt.accumulator of @b0 in @b0.gradient
+  zrt.accumulator of @b0 in @b0.gradient prescaled(accumulation : -1, dp : 1)
   zrt.scalar_state "decay.beta1_t" in @row[0]
   zrt.scalars @half {
     %x = zrt.load_slot @lr[0]

@@ -80,7 +80,7 @@ zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device
   // expected-error@+1 {{refers to @b0, which is no zero.bucket of this module}}
-  zrt.accumulator of @b0 in @a
+  zrt.accumulator of @b0 in @a prescaled ()
 }
 
 // -----
@@ -91,7 +91,7 @@ zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   // expected-error@+1 {{refers to @a, which is no zrt.buffer of this program}}
-  zrt.accumulator of @b0 in @a
+  zrt.accumulator of @b0 in @a prescaled ()
 }
 
 // -----
@@ -103,7 +103,7 @@ zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<16xf32> role gradient in device
   // expected-error@+1 {{buffer @a has other rows than bucket @b0}}
-  zrt.accumulator of @b0 in @a
+  zrt.accumulator of @b0 in @a prescaled ()
 }
 
 // -----
@@ -115,7 +115,7 @@ zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role state in device
   // expected-error@+1 {{buffer @a has role state, expected gradient}}
-  zrt.accumulator of @b0 in @a
+  zrt.accumulator of @b0 in @a prescaled ()
 }
 
 // -----
@@ -127,7 +127,7 @@ zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device on_demand
   // expected-error@+1 {{buffer @a lives across backward passes and must not be on demand}}
-  zrt.accumulator of @b0 in @a
+  zrt.accumulator of @b0 in @a prescaled ()
 }
 
 // -----
@@ -139,9 +139,9 @@ zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role gradient in device
   // expected-note@+1 {{the other one is here}}
-  zrt.accumulator of @b0 in @a
+  zrt.accumulator of @b0 in @a prescaled ()
   // expected-error@+1 {{@b0 has an accumulator already}}
-  zrt.accumulator of @b0 in @a
+  zrt.accumulator of @b0 in @a prescaled ()
 }
 
 // -----
@@ -164,7 +164,36 @@ zrt.program @p on @m inputs [] results [] [] {
     %s = arith.addf %g, %sum : f32
     zrt.yield %s : f32
   }
-  zrt.accumulator of @b0 in @g
+  zrt.accumulator of @b0 in @g prescaled ()
   // expected-error@+1 {{@b1 has no accumulator, and other buckets have; give it one, or leave out all of them}}
   zrt.bucket_table @b1 into @g store @store add @add parameters @w
+}
+
+// -----
+
+// accumulator_c5
+// expected-note@+1 {{axes are declared here}}
+zero.mesh @m <["dp" = 2]>
+zero.parameter @w : 8xf32
+zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
+zrt.program @p on @m inputs [] results [] [] {
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device
+  // expected-error@+1 {{arrival names 'tp', which is neither accumulation, tokens, loss_scale nor an axis of mesh @m}}
+  zrt.accumulator of @b0 in @a prescaled (tp : -1)
+}
+
+// -----
+
+// program_c2
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{names "tp", which is no axis of mesh @m}}
+zrt.program @p on @m batches [tp] inputs [] results [] [] {
+}
+
+// -----
+
+// program_c2
+zero.mesh @m <["dp" = 2]>
+// expected-error@+1 {{names axis "dp" twice}}
+zrt.program @p on @m batches [dp, dp] inputs [] results [] [] {
 }

@@ -25,7 +25,7 @@ module {
     zero.yield %6, %7 : f64, f64
   }
   zero.bucket @b0 : 192xf32 arrives f16 [@bias, @weight] offsets [0, 64] extents [64, 128]
-  zrt.program @train on @cluster loss_scale @loss_scale inputs [@input.0] results [norm] [@result.norm] {
+  zrt.program @train on @cluster loss_scale @loss_scale batches [dp] inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
     zrt.slots @input.0 [0.000000e+00] hyper "lr"
@@ -185,7 +185,7 @@ module {
     zrt.handler @close_first {
       zrt.fill_missing @b0
     }
-    zrt.accumulator of @b0 in @b0.gradient
+    zrt.accumulator of @b0 in @b0.gradient prescaled (accumulation : -1, loss_scale : 1)
     zrt.handler @begin_next {
       zrt.set_role @b0.gradient as accumulator
     }

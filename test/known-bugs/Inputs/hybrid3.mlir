@@ -20,7 +20,7 @@ module {
   zero.bucket @b2 : 128xf32 arrives bf16 [@norm1, @w1] offsets [0, 32] extents [32, 96] unit @layer1
   zero.bucket @b3 : 128xf32 arrives bf16 [@norm0, @w0] offsets [0, 32] extents [32, 96] unit @layer0
   zero.bucket @b4 : 128xf32 arrives bf16 [@embedding] offsets [0] extents [128]
-  zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
+  zrt.program @train on @cluster batches [edp, ep] inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
     zrt.slots @input.0 [0.000000e+00] hyper "lr"
@@ -314,11 +314,11 @@ module {
       zrt.reduce_scatter_add @b4.gradient to @b4.reduced over [edp]
     }
     zrt.sequence @next [@b0, @b1, @b2, @b3, @b4] run [@b0.close_next, @b1.close_next, @b2.close_next, @b3.close_next, @b4.close_next]
-    zrt.accumulator of @b0 in @b0.reduced
-    zrt.accumulator of @b1 in @b1.reduced
-    zrt.accumulator of @b2 in @b2.reduced
-    zrt.accumulator of @b3 in @b3.reduced
-    zrt.accumulator of @b4 in @b4.reduced
+    zrt.accumulator of @b0 in @b0.reduced prescaled (accumulation : -1)
+    zrt.accumulator of @b1 in @b1.reduced prescaled (accumulation : -1)
+    zrt.accumulator of @b2 in @b2.reduced prescaled (accumulation : -1)
+    zrt.accumulator of @b3 in @b3.reduced prescaled (accumulation : -1)
+    zrt.accumulator of @b4 in @b4.reduced prescaled (accumulation : -1)
     zrt.handler @begin_next {
       zrt.set_role @b0.reduced as accumulator
       zrt.set_role @b1.reduced as accumulator

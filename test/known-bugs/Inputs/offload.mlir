@@ -9,7 +9,7 @@ module {
   zero.parameter @u : 80xbf16 optional
   zero.bucket @b0 : 128xf32 arrives bf16 [@u] offsets [0] extents [128]
   zero.bucket @b1 : 128xf32 arrives bf16 [@w] offsets [0] extents [128]
-  zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
+  zrt.program @train on @cluster batches [dp] inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
     zrt.slots @input.0 [0.000000e+00] hyper "lr"
@@ -192,8 +192,8 @@ module {
       zrt.fill_missing @b0
       zrt.fill_missing @b1
     }
-    zrt.accumulator of @b0 in @b0.gradient
-    zrt.accumulator of @b1 in @b1.gradient
+    zrt.accumulator of @b0 in @b0.gradient prescaled (accumulation : -1)
+    zrt.accumulator of @b1 in @b1.gradient prescaled (accumulation : -1)
     zrt.handler @begin_next {
       zrt.set_role @b0.gradient as accumulator
       zrt.set_role @b1.gradient as accumulator

@@ -9,7 +9,7 @@ module {
   zero.parameter @block : 4x4xf32, on = [pp : 0]
   zero.bucket @b0 : 64xf32, on = [pp : 0] arrives f32 [@block] offsets [0] extents [64]
   zero.bucket @b1 : 128xf32, on = [pp : 0, pp : 1] arrives f32 [@embedding] offsets [0] extents [128]
-  zrt.program @train on @m inputs [@input.0] results [norm] [@result.norm] {
+  zrt.program @train on @m batches [dp] inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
     zrt.slots @input.0 [0.000000e+00] hyper "lr"
@@ -126,8 +126,8 @@ module {
       zrt.fill_missing @b0
       zrt.fill_missing @b1
     }
-    zrt.accumulator of @b0 in @b0.gradient
-    zrt.accumulator of @b1 in @b1.gradient
+    zrt.accumulator of @b0 in @b0.gradient prescaled (accumulation : -1)
+    zrt.accumulator of @b1 in @b1.gradient prescaled (accumulation : -1)
     zrt.handler @begin_next {
       zrt.set_role @b0.gradient as accumulator
       zrt.set_role @b1.gradient as accumulator

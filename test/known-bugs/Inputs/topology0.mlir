@@ -13,7 +13,7 @@ module {
   zero.bucket @b1 : 2x128xf32, sharded = [tp] arrives bf16 [@column] offsets [0] extents [128]
   zero.bucket @b2 : 256xf32 arrives bf16 [@norm_weight] offsets [0] extents [256]
   zero.bucket @b3 : 128xf32 arrives bf16 [@bias] offsets [0] extents [128]
-  zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm] {
+  zrt.program @train on @cluster batches [edp, ep] inputs [@input.0] results [norm] [@result.norm] {
     zrt.slots @arrivals [0.000000e+00, 0.000000e+00]
     zrt.slots @outcome [0.000000e+00]
     zrt.slots @input.0 [0.000000e+00] hyper "lr"
@@ -235,10 +235,10 @@ module {
       zrt.fill_missing @b2
       zrt.fill_missing @b3
     }
-    zrt.accumulator of @b0 in @b0.gradient
-    zrt.accumulator of @b1 in @b1.gradient
-    zrt.accumulator of @b2 in @b2.gradient
-    zrt.accumulator of @b3 in @b3.gradient
+    zrt.accumulator of @b0 in @b0.gradient prescaled (accumulation : -1)
+    zrt.accumulator of @b1 in @b1.gradient prescaled (accumulation : -1)
+    zrt.accumulator of @b2 in @b2.gradient prescaled (accumulation : -1)
+    zrt.accumulator of @b3 in @b3.gradient prescaled (accumulation : -1)
     zrt.handler @begin_next {
       zrt.set_role @b0.gradient as accumulator
       zrt.set_role @b1.gradient as accumulator

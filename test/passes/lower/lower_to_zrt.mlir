@@ -7,7 +7,7 @@
 //
 // Buffers say what they hold; parameters in the optimizer's own type have no
 // master weights.
-// CHECK: zrt.program @train on @cluster inputs [@input.0] results [norm] [@result.norm]
+// CHECK: zrt.program @train on @cluster batches [dp] inputs [@input.0] results [norm] [@result.norm]
 // CHECK: zrt.buffer @b0.gradient : !zero.value<128xf32, partial = [dp], scaled = [dp : 1]> role gradient in device
 // CHECK: zrt.buffer @b0.reduced : !zero.value<128xf32, sharded = [dp], scaled = [dp : 1]> role gradient in device
 // CHECK: zrt.buffer @b0.parameters : !zero.value<128xf32> role parameter in device
