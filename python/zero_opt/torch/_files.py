@@ -50,9 +50,11 @@ class FileCheckpoints:
         """Returns the number of the checkpoint. Parameters of the model change in place.
 
         A checkpoint that was saved between two backward passes has gradients: the script
-        goes on with the next one. Without |gradients| the step is at its begin, and the
-        script makes its backward passes again; only so does another number of ranks load
-        it. A script finds its place by the number that it saved."""
+        goes on with the next one, `backward_passes`. On another number of ranks that is
+        another one, so that all ranks together have as many batches, and losses are taken
+        to be divided by the number of backward passes. Without |gradients| the step is at
+        its begin, and the script makes its backward passes again. A script finds its place
+        by the number that it saved."""
         self._prepare_files("load_checkpoint")
         number = self._step.load(os.fsencode(folder), within_step=gradients)
         self._delivery.resume(self._step.count_passes())

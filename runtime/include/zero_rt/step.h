@@ -444,11 +444,11 @@ zero_rt_status zero_rt_step_save_end(zero_rt_step *step);
 ///
 /// A checkpoint that was saved between two backward passes leads to where it
 /// was saved: the next call begins a backward pass, applies or discards. Its
-/// number of backward passes is that of zero_rt_step_backward_passes. It is for
-/// as many ranks over the axes over which ranks have gradients of their own (an
-/// error otherwise), at any stage. If ranks have sums of their own in one of
-/// the two steps, and not in the other, addends are summed in f64 and rounded
-/// once.
+/// number of backward passes is that of zero_rt_step_backward_passes. On n
+/// times as many ranks with batches of their own this is 1 / n of those that
+/// were made, and an error if that is no whole number. Where callers divide
+/// gradients by such numbers, the sums are scaled. If ranks have other sums of
+/// their own than those that saved, addends are summed in f64 and rounded once.
 ///
 /// Each rank checks what it reads. If anything is damaged, missing, left over
 /// or different on any rank, all ranks return an error and no state has
@@ -460,7 +460,7 @@ zero_rt_status zero_rt_step_load(zero_rt_step *step, const char *folder,
                                  int64_t *out_number);
 /// As load, and leaves out the gradients of a checkpoint that was saved within
 /// a step: the step is at its begin, and the caller makes its backward passes
-/// again. So the number of ranks may be another one.
+/// again. So any number of ranks can load it.
 zero_rt_status zero_rt_step_load_begin(zero_rt_step *step, const char *folder,
                                        int64_t *out_number);
 

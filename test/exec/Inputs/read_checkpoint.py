@@ -6,11 +6,13 @@
   read_checkpoint.py FOLDER OTHER    exits with 1 if they do not have the same values
 
 Of a sum of gradients within a step, of which ranks have addends, it lists each addend.
-With --summed they are one value: the sum, in f64.
+With --summed they are one value: the sum in f64, without the factor that gradients arrive
+with. So checkpoints of jobs on other numbers of ranks have the same values.
 
 Shares no code with the runtime, and needs no package.
 """
 
+import fractions
 import json
 import pathlib
 import struct
@@ -46,23 +48,30 @@ def find_positions(box, elements):
 
 
 def read_addend(place):
-    """(place, addend): "addend:dp=1/4" is behind the place of a piece of an addend."""
+    """(place, addend, factor): "addend:dp=1/4" is behind the place of a piece of an addend.
+    Behind it is the factor that gradients arrive with, such as "prescaled:1/4,-1,0"."""
+    place, _, factor = place.partition(" prescaled:")
     place, _, addend = place.partition(" addend:")
-    return place, addend
+    return place, addend, factor
 
 
 def read_checkpoint(folder):
-    """All values by name and addend: (dtype, elements in order, as bytes)."""
+    """All values by name and addend: (dtype, elements in order, as bytes). And by name the
+    factor that gradients arrive with, for one batch in a step."""
     folder = pathlib.Path(folder)
     index = json.loads((folder / "checkpoint.json").read_text())
     assert index["format"] == "zero-opt checkpoint" 
     assert index["version"] == (3 if "backward_passes" in index else 2)
-    values = {}
+    values, factors = {}, {}
     for rank, file in enumerate(index["files"]):
         path = folder / f"save-{index['save']}" / f"rank-{rank:05}.safetensors"
         assert path.stat().st_size == file["bytes"], path
         for name, place, dtype, data in read_tensors(path):
-            place, addend = read_addend(place)
+            place, addend, factor = read_addend(place)
+            if factor:
+                quotient, passes, _tokens = factor.split(",")
+                passes_of_step = fractions.Fraction(1, index["batch_ranks"])
+                factors[name] = fractions.Fraction(quotient) * passes_of_step ** int(passes)
             name += f" of {addend}" if addend else ""
             begin, end, elements, _checksum, *box = place.split(" ")
             positions, whole = find_positions("".join(box), int(elements))
@@ -75,11 +84,12 @@ def read_checkpoint(folder):
                 value[position] = data[i * width : (i + 1) * width]
     for name, (_, value) in values.items():
         assert None not in value, f"{name}: element {value.index(None)} is missing"
-    return values
+    return values, factors
 
 
-def sum_addends(values):
-    """Values by name; the addends of one as their sum in f64, rounded once."""
+def sum_addends(values, factors):
+    """Values by name; the addends of one as their sum in f64, without its factor and rounded
+    once."""
     numbers, summed = {}, {}
     for name, (dtype, value) in values.items():
         base = name.partition(" of ")[0]
@@ -90,21 +100,22 @@ def sum_addends(values):
         read = [number for item in value for number in struct.unpack(letter, item)]
         known = numbers.setdefault(base, [0.0] * len(read))
         numbers[base] = [a + b for a, b in zip(known, read)]
-        summed[base] = [struct.pack(letter, number) for number in numbers[base]]
+        factor = float(factors.get(base, 1))
+        summed[base] = [struct.pack(letter, number / factor) for number in numbers[base]]
     return summed
 
 
 def main():
     is_summed = "--summed" in sys.argv
     arguments = [argument for argument in sys.argv if argument != "--summed"]
-    values = read_checkpoint(arguments[1])
+    values, factors = read_checkpoint(arguments[1])
     if len(arguments) == 2:
         for name, (dtype, value) in sorted(values.items()):
             print(name, dtype, len(value))
         return 0
-    others = read_checkpoint(arguments[2])
+    others, other_factors = read_checkpoint(arguments[2])
     if is_summed:
-        values, others = sum_addends(values), sum_addends(others)
+        values, others = sum_addends(values, factors), sum_addends(others, other_factors)
     wrong = {name for name in values.keys() | others.keys()
              if values.get(name) != others.get(name)}
     for name in sorted(wrong):
