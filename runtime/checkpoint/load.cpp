@@ -314,7 +314,9 @@ private:
   /// Makes |entryBytes| the elements of |own|, which is no state.
   zero_rt_status writeSum(const OwnPiece &own) {
     if (own.isArrivals()) {
-      step.window.setDelivered(own.source.parameter, readArrivals());
+      // Those of neighbours may be more than this rank has backward passes.
+      step.window.setDelivered(own.source.parameter,
+                               std::min(readArrivals(), resumption.backwards));
       return ZERO_RT_OK;
     }
     void *memory = nullptr;
