@@ -122,8 +122,7 @@ static ValueType getExpectedArrival(BackwardOp op, ValueType declared,
       if (auto axes = mesh.findAxes(name))
         llvm::append_range(replicated, *axes);
   SmallVector<StringAttr> batch =
-      op->getParentOfType<StepOp>().getBatchAxes(mesh).value_or(
-          SmallVector<StringAttr>());
+      op->getParentOfType<StepOp>().getBatchAxes(mesh);
   ValueType type = declared.withElementType(elementType).withScale(scale);
   SmallVector<StringAttr> axes{StringAttr::get(op.getContext(), kMicroAxis)};
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
@@ -179,8 +178,7 @@ static LogicalResult verifyArrival(BackwardOp op, FlatSymbolRefAttr source,
       llvm::append_range(replicated, *axes);
     }
   SmallVector<StringAttr> batch =
-      op->getParentOfType<StepOp>().getBatchAxes(mesh).value_or(
-          SmallVector<StringAttr>());
+      op->getParentOfType<StepOp>().getBatchAxes(mesh);
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
     AxisPlacement arrives = type.getPlacement(axis.getName());
     AxisPlacement lives = declared.getPlacement(axis.getName());

@@ -109,9 +109,11 @@ def Zero_StepOp : Zero_Op<"step",
     /// has tokens and gradients of its own, and all tokens count the same.
     bool takesUnequalBackwards();
     /// The axes over which ranks have batches of their own, without flattened ones: the step
-    /// divides by their sizes, or by tokens of which ranks have addends. None if it divides
-    /// by nothing.
-    ::std::optional<::llvm::SmallVector<::mlir::StringAttr>> getBatchAxes(MeshOp mesh);
+    /// divides by their sizes, or by tokens of which ranks have addends.
+    ::llvm::SmallVector<::mlir::StringAttr> getBatchAxes(MeshOp mesh);
+    /// Whether these are all axes with batches, and a gradient has the same weight in any
+    /// step of as many batches. This is so for a mean over them, and over tokens.
+    bool saysBatches(MeshOp mesh);
     /// The axes that gradients are summed over, without that of backward passes. Ranks may
     /// divide parameters over these.
     ::llvm::SmallVector<::mlir::StringAttr> getSummedAxes();

@@ -139,24 +139,41 @@ bool StepOp::isMaxNorm(BlockArgument argument) {
   });
 }
 
-std::optional<SmallVector<StringAttr>> StepOp::getBatchAxes(MeshOp mesh) {
-  SmallVector<StringAttr> axes;
+SmallVector<StringAttr> StepOp::getBatchAxes(MeshOp mesh) {
+  llvm::SmallSetVector<StringAttr, 4> axes;
   BlockArgument tokens = getTokens();
-  bool divides = false;
   for (const ScaleFactor &factor :
        mesh.expandFlattened(getNormalize().getFactors())) {
     if (factor.exponent >= 0)
       continue;
-    divides = true;
     if (mesh.getAxisSize(factor.symbol))
-      axes.push_back(factor.symbol);
+      axes.insert(factor.symbol);
     else if (factor.symbol.getValue() == kTokens && tokens)
       for (StringAttr name : // step_c4 checks the type
            cast<ValueType>(tokens.getType()).getAxes(PlacementKind::Partial))
         if (auto found = mesh.findAxes(name))
-          llvm::append_range(axes, *found);
+          axes.insert(found->begin(), found->end());
   }
-  return divides ? std::optional(axes) : std::nullopt;
+  return SmallVector<StringAttr>(axes.begin(), axes.end());
+}
+
+bool StepOp::saysBatches(MeshOp mesh) {
+  auto isOfSeveral = [&](StringAttr axis) {
+    std::optional<SmallVector<StringAttr>> axes = mesh.findAxes(axis);
+    return axes && mesh.getNumRanks(*axes) != 1;
+  };
+  if (llvm::none_of(getSummedAxes(), isOfSeveral))
+    return true;
+  Scale factors = mesh.expandFlattened(getNormalize().getFactors());
+  SmallVector<StringAttr> batchAxes = getBatchAxes(mesh);
+  // Ranks may share the tokens of a sequence. One axis is that of batches.
+  if (getExponent(factors, kTokens) != 0)
+    return factors.size() == 1 && llvm::count_if(batchAxes, isOfSeveral) <= 1;
+  int64_t power = getExponent(factors, kAccumulation);
+  return !batchAxes.empty() && power != 0 &&
+         llvm::all_of(factors, [&](const ScaleFactor &factor) {
+           return factor.exponent == power || !isOfSeveral(factor.symbol);
+         });
 }
 
 SmallVector<StringAttr> StepOp::getSummedAxes() {

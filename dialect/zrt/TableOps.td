@@ -19,8 +19,9 @@ def Zrt_ProgramOp : Zrt_Op<"program",
     and the mesh are symbols of the module. `inputs` are the scalar slots that `apply` fills.
     `results` are the scalar slots that `apply` reports. `loss_scale` names the loss scale that
     multiplies losses. With `one_backward` a step has one backward pass, and the protocol
-    refuses a second one. `batches` are the axes over which ranks have batches of their own.
-    Without it, nothing says so: the step divides by no number of ranks or tokens.
+    refuses a second one. `batches` are the axes over which ranks have batches of their own,
+    where a gradient has the same weight in any step of as many batches. Without it this is
+    not known, and a checkpoint within a step is for as many ranks.
 
     Constraints:
 

@@ -251,9 +251,11 @@ LogicalResult StepLowering::run() {
   OpBuilder builder(step);
   ArrayAttr none = builder.getArrayAttr({});
   ArrayAttr batches;
-  if (auto axes = step.getBatchAxes(mesh); axes && !step.getOneBackward())
-    batches = builder.getArrayAttr(
-        SmallVector<Attribute>(axes->begin(), axes->end()));
+  if (step.saysBatches(mesh) && !step.getOneBackward()) {
+    auto axes = step.getBatchAxes(mesh);
+    batches =
+        builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
+  }
   auto programOp = builder.create<zrt::ProgramOp>(
       step.getLoc(), step.getSymName(), step.getMesh(), step.getLossScaleAttr(),
       step.getOneBackward(), none, none, none, batches);

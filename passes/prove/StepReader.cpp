@@ -472,8 +472,8 @@ std::optional<StepSemantics> StepReader::run() {
     return std::nullopt;
   semantics.oneBackward = step.getOneBackward();
   semantics.isResumable = !semantics.oneBackward;
-  if (auto batches = step.getBatchAxes(mesh))
-    semantics.batches = semantics.axes.getSet(*batches);
+  if (step.saysBatches(mesh))
+    semantics.batches = semantics.axes.getSet(step.getBatchAxes(mesh));
   semantics.dividesByTokens = step.dividesByTokens();
   semantics.takesUnequal = step.takesUnequalBackwards();
   semantics.lossScale = step.getLossScale().value_or("").str();

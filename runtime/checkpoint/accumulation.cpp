@@ -9,7 +9,7 @@
 #include "core/calls.h"
 #include "core/protocol.h"
 
-#include <algorithm>
+#include <map>
 
 using namespace zero_rt;
 
@@ -25,24 +25,32 @@ zero_rt_status zero_rt::requireSavableState(const Step &step,
               call, step.parameterName(missing.parameter), missing.backward);
 }
 
-/// An axis over which ranks have gradients of their own, and of which the mesh
-/// in |index| has another size; -1 if there is none.
-static int64_t findOtherAxis(const Step &step, const CheckpointIndex &index,
-                             int64_t &outSaved) {
+/// An axis that has other sizes in |index| and here, of ranks that have or had
+/// gradients of their own. Empty if there is none.
+static std::string findOtherAxis(const Step &step, const CheckpointIndex &index,
+                                 int64_t &outSaved, int64_t &outHere) {
   const zero_rt_library &library = *step.library;
-  int64_t axes = 0;
+  int64_t summed = 0;
   for (int64_t b = 0; b < library.num_buckets; ++b)
-    axes |= library.accumulators[b].arrives;
+    summed |= library.accumulators[b].arrives;
+  std::map<std::string, int64_t> saved(index.mesh.begin(), index.mesh.end());
   for (int64_t a = 0; a < library.num_axes; ++a) {
     const char *name = step.text(library.axes[a].name);
-    auto found =
-        std::find_if(index.mesh.begin(), index.mesh.end(),
-                     [&](const auto &axis) { return axis.first == name; });
-    outSaved = found == index.mesh.end() ? 1 : found->second;
-    if ((axes >> a & 1) && outSaved != library.axes[a].size)
-      return a;
+    auto found = saved.find(name);
+    outSaved = found == saved.end() ? 1 : found->second;
+    outHere = library.axes[a].size;
+    if ((summed >> a & 1) && outSaved != outHere)
+      return name;
+    saved.erase(name);
   }
-  return -1;
+  // Of an axis that is not here, nothing says what its ranks had.
+  for (const auto &[name, size] : saved)
+    if (size != 1) {
+      outSaved = size;
+      outHere = 1;
+      return name;
+    }
+  return "";
 }
 
 zero_rt_status zero_rt::findResumption(const Step &step,
@@ -56,17 +64,18 @@ zero_rt_status zero_rt::findResumption(const Step &step,
   out = {index.backwards, {}};
   int64_t from = index.batchRanks, to = step.whole->batch_ranks;
   if (from == 0 || to == 0) {
-    int64_t saved = 0;
-    int64_t axis = findOtherAxis(step, index, saved);
-    if (axis < 0)
+    int64_t saved = 0, here = 0;
+    std::string axis = findOtherAxis(step, index, saved, here);
+    if (axis.empty())
       return ZERO_RT_OK;
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "checkpoint has gradients of %lld ranks over '%s' within a "
-                "step, and this step has %lld; its 'normalize' does not say "
-                "which ranks have batches of their own, so load it on as many, "
-                "or load the begin of that step",
-                (long long)saved, step.text(step.library->axes[axis].name),
-                (long long)step.library->axes[axis].size);
+                "step, and this step has %lld; 'normalize' of %s step does not "
+                "say which ranks have batches, or that they weigh the same on "
+                "other ranks, so load it on as many, or load the begin of that "
+                "step",
+                (long long)saved, axis.c_str(), (long long)here,
+                to == 0 ? "this" : "that");
   }
   int64_t batches = index.backwards * from;
   if (batches % to != 0)

@@ -6,49 +6,37 @@
 //
 // Between two backward passes each rank may have a sum of its own gradients,
 // and the sum of all ranks is taken later. Then a checkpoint has an addend of
-// each rank. An addend is named by the coordinates of its ranks over the axes
-// that are not summed over yet.
+// each rank. The addends of a value are counted in the order of the ranks that
+// have them.
 //
-// A load on another number of ranks adds the addends of neighbours: the rank at
-// coordinate c of n takes those whose coordinate, times n / their number, is c.
-// On as many ranks each takes its own, and on more some take nothing.
+// A load on another number of ranks adds the addends of neighbours: of n ranks
+// that have a sum, rank i takes those addends whose number, times n / their
+// count, is i. So on as many ranks each takes its own, and on more ranks some
+// take nothing.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ZERO_RT_CHECKPOINT_ADDEND_H
 #define ZERO_RT_CHECKPOINT_ADDEND_H
 
-#include "zero_rt/library.h"
-
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace zero_rt {
 
 struct Addend {
-  struct Axis {
-    std::string name;
-    int64_t coordinate;
-    int64_t size;
-  };
-  std::vector<Axis> axes; // in the order of the mesh; none: the whole sum
+  int64_t number = 0;
+  int64_t count = 1; // 1: the whole sum
 
-  const Axis *find(const std::string &name) const;
-  bool hasAxesOf(const Addend &other) const;
-  /// "dp=1/4,ep=0/2"
+  bool isWhole() const { return count == 1; }
+  /// "1/4"
   std::string text() const;
-  /// Whether a rank that has |this| addend of a sum takes the one that |stored|
-  /// names.
+  /// Whether a rank that has |this| addend of a sum takes |stored|.
   bool takes(const Addend &stored) const;
-  /// How many addends a rank with |this| takes, if all of them have the axes of
-  /// |stored|.
-  int64_t countTaken(const Addend &stored) const;
+  /// How many of |stored| addends a rank with |this| takes.
+  int64_t countTaken(int64_t stored) const;
 };
-
-/// The coordinates of |rank| over |axes|, as bits. Axes of one rank are left
-/// out.
-Addend addendOf(const zero_rt_library &library, int64_t axes, int32_t rank);
 
 /// Reads the text of an addend. False if |text| is none.
 bool readAddend(std::string_view text, Addend &out);

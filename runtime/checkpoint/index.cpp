@@ -132,10 +132,6 @@ static zero_rt_status readFields(const Json &root, CheckpointIndex &out) {
     ZERO_RT_TRY(count("backward_passes", 1, out.backwards));
   if (out.backwards && root.find("batch_ranks"))
     ZERO_RT_TRY(count("batch_ranks", 0, out.batchRanks));
-  if (out.batchRanks > mostRanks)
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "'batch_ranks' is %lld, expected at most %d",
-                (long long)out.batchRanks, mostRanks);
   if (out.backwards > mostBackwards)
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "'backward_passes' is %lld, expected at most %lld",
@@ -148,15 +144,23 @@ static zero_rt_status readFields(const Json &root, CheckpointIndex &out) {
                 "it must have 'step', 'plan_hash' and 'mesh'");
   out.step = *step;
   out.planHash = std::strtoull(hash->c_str(), nullptr, 16);
-  for (const auto &[axis, size] : mesh->members) {
-    out.mesh.emplace_back(axis, 0);
-    if (!size.isCount(out.mesh.back().second))
+  int64_t ranks = 1;
+  for (const auto &[axis, value] : mesh->members) {
+    int64_t size = 0;
+    if (!value.isCount(size) || size < 1 || size > mostRanks / ranks)
       return fail(ZERO_RT_INVALID_ARGUMENT, "'mesh' must have sizes of axes");
+    out.mesh.emplace_back(axis, size);
+    ranks *= size;
   }
   const Json *files = root.find("files");
-  if (!files || files->items.empty() || files->items.size() > size_t(mostRanks))
-    return fail(ZERO_RT_INVALID_ARGUMENT, "'files' must list a file for each "
-                                          "rank");
+  if (!files || files->items.size() != size_t(ranks))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'files' must list a file for each of %lld ranks",
+                (long long)ranks);
+  if (out.batchRanks > ranks)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "'batch_ranks' is %lld, expected at most %lld",
+                (long long)out.batchRanks, (long long)ranks);
   for (const Json &item : files->items) {
     FileDigest &file = out.files.emplace_back();
     const Json *bytes = item.find("bytes");

@@ -10,6 +10,8 @@
 #include "core/numeric.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 using namespace zero_rt;
 
@@ -49,7 +51,8 @@ public:
   }
 
 private:
-  using Key = std::pair<std::string, std::string>; // name, and part and addend
+  using Key =
+      std::tuple<std::string, std::string, int64_t>; // name, part, addend
 
   zero_rt_status readFile(const std::string &path, const FileDigest &digest,
                           CheckpointSummary &summary) {
@@ -60,10 +63,7 @@ private:
     ZERO_RT_TRY(file.open(path));
     std::vector<char> data;
     for (StoredPiece &piece : pieces) {
-      std::string part = piece.part;
-      if (!piece.addend.axes.empty())
-        part += (part.empty() ? "addend " : ", addend ") + piece.addend.text();
-      Key key(piece.name, part);
+      Key key(piece.name, piece.part, piece.addend.number);
       bool isScalar = piece.dtype == ZERO_RT_F64 && piece.elements == 1;
       if (isScalar) {
         zero_rt_status status = readPiece(path, file, piece, data);
@@ -73,13 +73,13 @@ private:
       } else if (readsData) {
         keep(checkPiece(path, file, piece));
       }
+      keep(checkMarks(piece));
       if (isOfAccumulation(piece) && summary.backwards == 0)
         keep(fail(ZERO_RT_INVALID_ARGUMENT,
                   "'%s' has %s, and the index has no backward passes",
                   path.c_str(), describePiece(piece).c_str()));
-      std::map<std::string, Addend> &addends =
-          byName[piece.name + " of part " + piece.part];
-      addends[piece.addend.text()] = piece.addend;
+      std::string of = piece.part.empty() ? "" : "' of part '" + piece.part;
+      byName[piece.name + of].insert({piece.addend.number, piece.addend.count});
       byValue[key].push_back(std::move(piece));
     }
     return ZERO_RT_OK;
@@ -88,13 +88,10 @@ private:
   /// Checks that all addends of a value are there.
   static zero_rt_status
   checkAddends(const std::string &name,
-               const std::map<std::string, Addend> &addends) {
-    const Addend &first = addends.begin()->second;
-    int64_t count = Addend().countTaken(first);
-    for (const auto &[text, addend] : addends)
-      if (!first.hasAxesOf(addend))
-        count = -1;
-    if (count == int64_t(addends.size()))
+               const std::set<std::pair<int64_t, int64_t>> &addends) {
+    auto count = int64_t(addends.size());
+    if (std::all_of(addends.begin(), addends.end(),
+                    [&](const auto &addend) { return addend.second == count; }))
       return ZERO_RT_OK;
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "'%s' has %zu addends, which are not those of all ranks",
@@ -109,8 +106,10 @@ private:
                 return a.begin < b.begin;
               });
     const StoredPiece &first = pieces[0];
-    summary.values.push_back({key.first, key.second, dtypeName(first.dtype),
-                              first.elements, scalars[key]});
+    summary.values.push_back({first.name, first.part,
+                              first.addend.isWhole() ? "" : first.addend.text(),
+                              dtypeName(first.dtype), first.elements,
+                              scalars[key]});
     int64_t end = 0;
     for (const StoredPiece &piece : pieces) {
       if (piece.dtype != first.dtype || piece.elements != first.elements)
@@ -140,8 +139,8 @@ private:
   bool readsData;
   std::vector<std::string> &errors;
   std::map<Key, std::vector<StoredPiece>> byValue;
-  /// By name and part: the addends, by text.
-  std::map<std::string, std::map<std::string, Addend>> byName;
+  /// By name and part: the numbers of addends, and their counts.
+  std::map<std::string, std::set<std::pair<int64_t, int64_t>>> byName;
   std::map<Key, double> scalars;
 };
 

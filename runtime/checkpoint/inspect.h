@@ -20,7 +20,8 @@ namespace zero_rt {
 
 struct CheckpointValue {
   std::string name;
-  std::string part;
+  std::string part;   // empty: all of it
+  std::string addend; // empty: the whole value
   std::string dtype;
   int64_t elements = 0;
   double scalar = 0; // its value, if it is the only element of an f64

@@ -33,13 +33,50 @@ static int64_t partAxes(const zero_rt_library &whole,
   return axesOf(library, library.buckets[bucket].rows) & ~whole.stage_axes;
 }
 
+/// The coordinates of |rank| over |axes|, and their sizes: "dp=1/4,ep=0/2".
+/// Axes of one rank are left out.
+static std::string describeCoordinates(const zero_rt_library &library,
+                                       int64_t axes, int32_t rank) {
+  std::string text;
+  for (int64_t a = 0; a < library.num_axes; ++a)
+    if (const zero_rt_axis_row &axis = library.axes[a];
+        (axes >> a & 1) && axis.size > 1)
+      text += (text.empty() ? "" : ",") +
+              std::string(library.strings + axis.name) + "=" +
+              std::to_string(coordinateOf(library, rank, a)) + "/" +
+              std::to_string(axis.size);
+  return text;
+}
+
+/// The addend of this rank, where ranks that differ over |axes| have one of
+/// their own. Only stages that have |parameter| have one.
+static Addend addendOf(const Step &step, int32_t parameter, int64_t axes) {
+  const zero_rt_library &whole = *step.whole;
+  int32_t rank = step.runtime->rank;
+  Addend addend{0, 0};
+  for (int32_t other : groupOf(whole, axes & whole.stage_axes, rank)) {
+    if (stageOf(whole, other).parameters[parameter].bucket < 0)
+      continue;
+    if (other == rank)
+      addend.number = addend.count;
+    ++addend.count;
+  }
+  for (int64_t a = 0; a < whole.num_axes; ++a)
+    if ((axes & ~whole.stage_axes) >> a & 1) {
+      int64_t size = whole.axes[a].size;
+      addend.number = addend.number * size + coordinateOf(whole, rank, a);
+      addend.count *= size;
+    }
+  return addend;
+}
+
 std::string zero_rt::describePiece(const Piece &piece) {
   std::string text = "'" + piece.name + "' [" + std::to_string(piece.begin) +
                      ", " + std::to_string(piece.end) + ")";
   if (!piece.part.empty())
     text += " of part " + piece.part;
-  return piece.addend.axes.empty() ? text
-                                   : text + " of addend " + piece.addend.text();
+  return piece.addend.isWhole() ? text
+                                : text + " of addend " + piece.addend.text();
 }
 
 static OwnPiece makePiece(const Step &step, const StateEntry &entry) {
@@ -54,9 +91,8 @@ static OwnPiece makePiece(const Step &step, const StateEntry &entry) {
   if (entry.parameter < 0 || entry.buffer < 0)
     return piece;
   const zero_rt_parameter_row &row = library.parameters[entry.parameter];
-  piece.axesPart = addendOf(library, partAxes(*step.whole, library, row.bucket),
-                            step.runtime->rank)
-                       .text();
+  piece.axesPart = describeCoordinates(
+      library, partAxes(*step.whole, library, row.bucket), step.runtime->rank);
   piece.box = boxOf(*step.whole, entry.parameter, step.runtime->rank);
   piece.part = !piece.box.isKnown()   ? piece.axesPart
                : !piece.box.isWhole() ? piece.box.text()
@@ -76,6 +112,19 @@ bool zero_rt::isOfAccumulation(const Piece &piece) {
   return role == sumRole || role == arrivalsRole;
 }
 
+zero_rt_status zero_rt::checkMarks(const Piece &piece) {
+  if (!piece.addend.isWhole() && !isOfAccumulation(piece))
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s is not of a step that is under way, and has no addends",
+                describePiece(piece).c_str());
+  std::string role = piece.name.substr(piece.name.rfind('.') + 1);
+  if (!piece.prescaled.isOne() && role != sumRole)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s is no sum of gradients, and has no factor",
+                describePiece(piece).c_str());
+  return ZERO_RT_OK;
+}
+
 static void addSums(const Step &step, int32_t parameter,
                     std::vector<OwnPiece> &pieces) {
   const zero_rt_library &library = *step.library;
@@ -83,17 +132,18 @@ static void addSums(const Step &step, int32_t parameter,
   const zero_rt_accumulator_row &sum = library.accumulators[row.bucket];
   Range whole = {row.offset, row.offset + row.elements};
   Range held = intersect(whole, step.held(sum.buffer));
-  int32_t rank = step.runtime->rank;
   if (!held.empty()) {
     pieces.push_back(
         makePiece(step, {sumRole, parameter, int32_t(sum.buffer),
                          held.begin - whole.begin, held.end - whole.begin}));
-    pieces.back().addend = addendOf(library, sum.partial, rank);
+    pieces.back().addend = addendOf(step, parameter, sum.partial);
     pieces.back().prescaled = prescaledOf(sum);
   }
   if (row.optional) {
     pieces.push_back(makePiece(step, {arrivalsRole, parameter, -1, 0, 1}));
-    pieces.back().addend = addendOf(library, sum.arrives, rank);
+    // The step counts the arrivals of each rank.
+    int64_t all = (int64_t(1) << library.num_axes) - 1;
+    pieces.back().addend = addendOf(step, parameter, all);
   }
 }
 
@@ -121,23 +171,6 @@ static bool isOnEarlierStage(const Step &step, int64_t axes, Holds holds) {
       return true;
   }
   return false;
-}
-
-/// Whether this rank writes the number of arrivals of |parameter|.
-static bool writesArrivals(const Step &step, int32_t parameter) {
-  const zero_rt_library &library = *step.library;
-  int64_t bucket = library.parameters[parameter].bucket;
-  int64_t arrives = library.accumulators[bucket].arrives;
-  int64_t all = (int64_t(1) << library.num_axes) - 1;
-  int64_t alike = all & ~arrives & ~step.whole->stage_axes;
-  int32_t rank = step.runtime->rank;
-  if (groupOf(library, alike, rank).front() != rank)
-    return false;
-  auto hasParameter = [&](const zero_rt_library &stage) {
-    return stage.parameters[parameter].bucket >= 0;
-  };
-  return !isOnEarlierStage(step, step.whole->stage_axes & ~arrives,
-                           hasParameter);
 }
 
 static bool writesScalar(const Step &step, const char *role) {
@@ -209,8 +242,7 @@ zero_rt_status zero_rt::listWrittenPieces(const Step &step, bool hasSums,
     ZERO_RT_TRY(requireUtf8("parameter or parameter group", piece.name));
     StateEntry entry = piece.source;
     if (entry.parameter < 0 || piece.isArrivals()) {
-      if (piece.isArrivals() ? writesArrivals(step, entry.parameter)
-                             : writesScalar(step, entry.role))
+      if (piece.isArrivals() || writesScalar(step, entry.role))
         out.push_back(std::move(piece));
       continue;
     }
@@ -274,7 +306,7 @@ StateNames::StateNames(const Step &step, bool hasSums) {
       std::set<std::string> &known = parts[axes];
       if (known.empty())
         for (int32_t rank = 0; rank < whole.ranks; ++rank)
-          known.insert(addendOf(library, axes, rank).text());
+          known.insert(describeCoordinates(library, axes, rank));
     }
   };
   add(whole);
@@ -304,12 +336,7 @@ zero_rt_status StateNames::checkBox(const Piece &piece, const Value &value) {
               shapeOf(value.whole).c_str());
 }
 
-zero_rt_status StateNames::checkSum(const Piece &piece, const Value &value) {
-  bool isWhole = piece.addend.axes.empty() && piece.prescaled.isOne();
-  if (!isWhole && !isOfAccumulation(piece))
-    return fail(ZERO_RT_INVALID_ARGUMENT,
-                "%s is no sum of gradients, and has no addends and no factor",
-                describePiece(piece).c_str());
+zero_rt_status StateNames::checkFactor(const Piece &piece, const Value &value) {
   if (piece.prescaled.hasPowersOf(value.prescaled))
     return ZERO_RT_OK;
   return fail(ZERO_RT_INVALID_ARGUMENT,
@@ -336,7 +363,8 @@ zero_rt_status StateNames::check(const Piece &piece) const {
     return fail(ZERO_RT_INVALID_ARGUMENT, "'%s' has dtype %s, expected %s",
                 piece.name.c_str(), dtypeName(piece.dtype),
                 dtypeName(value.dtype));
-  ZERO_RT_TRY(checkSum(piece, value));
+  ZERO_RT_TRY(checkMarks(piece));
+  ZERO_RT_TRY(checkFactor(piece, value));
   if (piece.box.isKnown())
     return checkBox(piece, value);
   int64_t elements = value.elements;

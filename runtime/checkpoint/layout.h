@@ -66,6 +66,9 @@ struct OwnPiece : Piece {
 
 /// Whether |piece| is there only within a step, by its name.
 bool isOfAccumulation(const Piece &piece);
+/// Checks that only what is there within a step has addends, and that only sums
+/// have a factor.
+zero_rt_status checkMarks(const Piece &piece);
 
 /// All elements that this rank has, one piece for each entry of its state.
 /// |hasSums|: also those of the sums of gradients.
@@ -94,7 +97,7 @@ private:
     Prescaled prescaled;
   };
   void addSums(const zero_rt_library &library, int64_t parameter);
-  static zero_rt_status checkSum(const Piece &piece, const Value &value);
+  static zero_rt_status checkFactor(const Piece &piece, const Value &value);
   static zero_rt_status checkBox(const Piece &piece, const Value &value);
   std::unordered_map<std::string, Value> values;
   std::map<int64_t, std::set<std::string>> parts; // by axes

@@ -30,7 +30,6 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <optional>
 
 using namespace zero_rt;
 
@@ -53,7 +52,7 @@ public:
       ZERO_RT_TRY(findResumption(step, index, resumption));
     held = listHeldPieces(step, hasSums && !atBegin);
     sources.resize(held.size());
-    addends.resize(held.size());
+    numAddends.resize(held.size());
     StateNames names(step, hasSums && !atBegin);
     std::unordered_map<std::string, size_t> byName;
     for (size_t h = 0; h < held.size(); ++h)
@@ -72,18 +71,19 @@ public:
         const OwnPiece &own = held[found->second];
         if (!placeIn(own, piece))
           continue;
-        std::optional<Addend> &known = addends[found->second];
-        if (known && !known->hasAxesOf(piece.addend))
+        int64_t &count = numAddends[found->second];
+        if (count != 0 && count != piece.addend.count)
           return fail(ZERO_RT_INVALID_ARGUMENT,
-                      "'%s': %s is of other axes than another addend",
+                      "'%s': %s is of another number of addends than another "
+                      "piece",
                       pathOf(f).c_str(), describePiece(piece).c_str());
-        known = piece.addend;
+        count = piece.addend.count;
         Quotient quotient;
         if (!divide(own.prescaled, piece.prescaled, resumption.passes,
                     quotient))
           return fail(ZERO_RT_INVALID_ARGUMENT,
-                      "'%s': %s has a factor that is not known, and this step "
-                      "has another one; load the begin of that step",
+                      "'%s': %s has a factor that is not known, and cannot be "
+                      "compared; load the begin of that step",
                       pathOf(f).c_str(), describePiece(piece).c_str());
         if (own.addend.takes(piece.addend))
           sources[found->second].push_back({f, std::move(piece)});
@@ -225,14 +225,14 @@ private:
   /// Checks that the files have each element once, of each addend.
   zero_rt_status checkCovered(size_t h) const {
     const OwnPiece &own = held[h];
-    std::map<std::string, Sources> byAddend;
+    std::map<int64_t, Sources> byAddend;
     for (const Source &source : sources[h])
-      byAddend[source.piece.addend.text()].push_back(source);
-    if (!addends[h])
+      byAddend[source.piece.addend.number].push_back(source);
+    if (numAddends[h] == 0)
       return failToCover(own, own.begin);
-    for (const auto &[name, pieces] : byAddend)
+    for (const auto &[number, pieces] : byAddend)
       ZERO_RT_TRY(checkCovered(own, pieces));
-    int64_t count = own.addend.countTaken(*addends[h]);
+    int64_t count = own.addend.countTaken(numAddends[h]);
     if (int64_t(byAddend.size()) == count)
       return ZERO_RT_OK;
     return fail(ZERO_RT_INVALID_ARGUMENT,
@@ -247,14 +247,14 @@ private:
     const OwnPiece &own = held[h];
     int64_t size = elementSize(own.dtype);
     entryBytes.assign(size_t((own.end - own.begin) * size), 0);
-    int64_t numAddends = own.addend.countTaken(*addends[h]);
+    int64_t numTaken = own.addend.countTaken(numAddends[h]);
     auto getFactor = [&](const Source &source) {
       Quotient factor;
       divide(own.prescaled, source.piece.prescaled, resumption.passes, factor);
       return factor;
     };
     bool isAdded =
-        numAddends > 1 ||
+        numTaken > 1 ||
         std::any_of(sources[h].begin(), sources[h].end(),
                     [&](const Source &s) { return !getFactor(s).isOne(); });
     std::vector<double> sums(isAdded ? size_t(own.end - own.begin) : 0);
@@ -291,7 +291,7 @@ private:
     if (isAdded)
       convert(own.dtype, entryBytes.data(), ZERO_RT_F64, sums.data(),
               int64_t(sums.size()));
-    return own.isArrivals() ? checkArrivals(own, numAddends) : ZERO_RT_OK;
+    return own.isArrivals() ? checkArrivals(own, numTaken) : ZERO_RT_OK;
   }
 
   int64_t readArrivals() const {
@@ -332,9 +332,8 @@ private:
   CheckpointIndex index;
   Resumption resumption;
   std::vector<OwnPiece> held;
-  std::vector<Sources> sources; // by held piece
-  /// By held piece: an addend in the files, whose axes all of them have.
-  std::vector<std::optional<Addend>> addends;
+  std::vector<Sources> sources;    // by held piece
+  std::vector<int64_t> numAddends; // by held piece; 0: the files have none
   std::string openPath;
   std::unique_ptr<OpenFile> openFile;
   std::vector<char> pieceBytes, entryBytes;

@@ -49,8 +49,6 @@ bool zero_rt::readPrescaled(std::string_view text, Prescaled &out) {
 bool zero_rt::divide(const Prescaled &mine, const Prescaled &stored,
                      Quotient passes, Quotient &out) {
   out = {};
-  if (mine == stored && passes.isOne())
-    return true;
   if (mine.numerator == 0 || stored.numerator == 0)
     return false;
   out.numerator = double(mine.numerator) * double(stored.denominator);

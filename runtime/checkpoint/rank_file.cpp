@@ -52,7 +52,7 @@ static std::string formatHeader(const std::vector<OwnPiece> &pieces,
                         std::to_string(piece.elements) + " " + checksums[i];
     if (!piece.part.empty())
       place += " " + piece.part;
-    if (!piece.addend.axes.empty())
+    if (!piece.addend.isWhole())
       place += addendMark + piece.addend.text();
     if (!piece.prescaled.isOne())
       place += prescaledMark + piece.prescaled.text();
@@ -195,9 +195,11 @@ static zero_rt_status readPieces(const Json &root, int64_t data, int64_t bytes,
     piece.name = name;
     auto place = places.find(name);
     if (place == places.end() || !readPlace(place->second->text, piece))
-      return fail(ZERO_RT_INVALID_ARGUMENT,
-                  "the metadata of '%s' are not 'BEGIN END ELEMENTS CHECKSUM'",
-                  name.c_str());
+      return fail(
+          ZERO_RT_INVALID_ARGUMENT,
+          "the metadata of '%s' are not 'BEGIN END ELEMENTS CHECKSUM[ PART][ "
+          "addend:ADDEND][ prescaled:FACTOR]'",
+          name.c_str());
     if (!readTensorRow(value, data, bytes, piece))
       return fail(ZERO_RT_INVALID_ARGUMENT,
                   "the dtype, the shape, the data_offsets and the metadata of "

@@ -262,7 +262,7 @@ BREAKS = [
      "bucket.getAccumulator(),\n"
      "        ScaleAttr::get(bucket.prescaled.getContext(), {}));"),
     ("lower", "all ranks are said to have one batch", STEP,
-     "SmallVector<Attribute>(axes->begin(), axes->end())", "{}"),
+     "SmallVector<Attribute>(axes.begin(), axes.end())", "{}"),
     ("lower", "what travels is never converted", PROTOCOL,
      "if (!bucket.reduceBuffer)\n    return bucket.gradient;",
      "if (!bucket.reduceBuffer)\n    return bucket.gradient;\n  return bucket.reduceBuffer;"),

@@ -56,6 +56,7 @@ static json::Object toJson(const CheckpointSummary &summary) {
   for (const CheckpointValue &value : summary.values) {
     json::Object object{{"name", value.name},
                         {"part", value.part},
+                        {"addend", value.addend},
                         {"dtype", value.dtype},
                         {"elements", value.elements}};
     if (isScalar(value) && std::isfinite(value.scalar))
@@ -95,6 +96,8 @@ static void print(const CheckpointSummary &summary, bool isVerified) {
     llvm::outs() << "  " << value.name;
     if (!value.part.empty())
       llvm::outs() << " of part " << value.part;
+    if (!value.addend.empty())
+      llvm::outs() << " of addend " << value.addend;
     llvm::outs() << ": ";
     if (isScalar(value))
       llvm::outs() << llvm::format("%.17g", value.scalar) << "\n";

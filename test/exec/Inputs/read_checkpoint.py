@@ -48,7 +48,7 @@ def find_positions(box, elements):
 
 
 def read_addend(place):
-    """(place, addend, factor): "addend:dp=1/4" is behind the place of a piece of an addend.
+    """(place, addend, factor): "addend:1/4" is behind the place of a piece of an addend.
     Behind it is the factor that gradients arrive with, such as "prescaled:1/4,-1,0"."""
     place, _, factor = place.partition(" prescaled:")
     place, _, addend = place.partition(" addend:")
@@ -94,6 +94,7 @@ def sum_addends(values, factors):
     for name, (dtype, value) in values.items():
         base = name.partition(" of ")[0]
         if dtype not in ("F32", "F64"):
+            assert base not in summed, f"{name}: addends of {dtype} are not summed here"
             summed[base] = value
             continue
         letter = "<f" if dtype == "F32" else "<d"

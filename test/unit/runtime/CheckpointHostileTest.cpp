@@ -192,14 +192,14 @@ TEST_F(HostileCheckpoint, ElementsTwiceOrNeverAreRefused) {
   std::filesystem::copy_file(first, folder.at("save-1/rank-00002.safetensors"));
   std::string twice = text;
   twice.insert(text.find("\n  ],"), "," + one.substr(0, one.size() - 1));
-  seal(twice);
+  seal(replaced(twice, "{\"dp\": 2}", "{\"dp\": 3}"));
   expectRefused(
       "both have elements of 'fc1.weight.parameter' before element 10");
   expectInspected(folder.at(),
                   {"the elements of 'steps' [0, 1) before 1 are in two files"});
   std::string less = text;
   less.erase(next - 1, text.find("\n  ],") - next + 1);
-  seal(less);
+  seal(replaced(less, "{\"dp\": 2}", "{\"dp\": 1}"));
   expectRefused("lacks elements of 'fc1.");
   expectInspected(
       folder.at(),
@@ -214,7 +214,7 @@ TEST_F(HostileCheckpoint, AGapIsFound) {
   std::string text = readText(index);
   size_t row = text.find("\n    {\"bytes\"", text.find("\n    {\"bytes\"") + 1);
   text.erase(row, text.find("\n    {\"bytes\"", row + 1) - row);
-  seal(text);
+  seal(replaced(text, ": 6}", ": 5}"));
   auto rank = [&](int number) {
     return other.at("save-1/rank-0000" + std::to_string(number) +
                     ".safetensors");

@@ -159,8 +159,9 @@ TEST_F(WithinStep, WithoutBatchesOtherNumbersOfRanksLoadTheBegin) {
             ("checkpoint has gradients of 2 ranks over 'dp' within a step, and "
              "this step has " +
              std::to_string(ranks) +
-             "; its 'normalize' does not say which ranks have batches of their "
-             "own, so load it on as many, or load the begin of that step")
+             "; 'normalize' of this step does not say which ranks have "
+             "batches, or that they weigh the same on other ranks, so load it "
+             "on as many, or load the begin of that step")
                 .c_str());
       int64_t number = 0;
       expectOk(callsOf(step).load_begin(step, folder.at().c_str(), &number));
@@ -222,22 +223,54 @@ TEST_F(WithinStep, WhereNoneCanBeSavedSaysWhatToDo) {
   });
 }
 
+// Each rank may have gradients that others lack, as of the experts that it has.
+TEST_F(WithinStep, EachRankHasArrivalsOfItsOwn) {
+  library.accumulators[0].partial = 0;
+  library.accumulators[0].arrives = 0;
+  TemporaryFolder other, again;
+  auto readArrivals = [](const TemporaryFolder &folder) {
+    std::vector<std::string> errors;
+    zero_rt::CheckpointSummary summary =
+        zero_rt::inspectCheckpoint(folder.at(), /*readsData=*/true, errors);
+    EXPECT_TRUE(errors.empty()) << testing::PrintToString(errors);
+    std::vector<double> arrivals;
+    for (const zero_rt::CheckpointValue &value : summary.values)
+      if (value.name == "extra.gradient-arrivals")
+        arrivals.push_back(value.scalar);
+    return arrivals;
+  };
+  runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
+    bindParameters(step);
+    expectOk(callsOf(step).begin_backward(step, ZERO_RT_HINT_UNKNOWN));
+    for (int32_t p = 0; p < NumTrainParameters; ++p)
+      if (p != Extra || rank == 1)
+        expectOk(passPieces(step, p, 1));
+    expectOk(callsOf(step).accumulate(step));
+    expectOk(save(step, other.at(), 1));
+    expectOk(callsOf(step).discard(step));
+    expectOk(load(step, other.at()));
+    expectOk(save(step, again.at(), 1));
+  });
+  EXPECT_EQ(readArrivals(other), (std::vector<double>{0, 1}));
+  EXPECT_EQ(readArrivals(again), (std::vector<double>{0, 1}));
+}
+
 TEST_F(WithinStep, AddendsAreCounted) {
-  const std::string mine = " addend:dp=0/2\"";
+  const std::string mine = " addend:0/2\"";
+  const char *const noMetadata = "are not 'BEGIN END ELEMENTS CHECKSUM[ PART]";
   for (auto [to, message] :
-       {std::pair(" addend:dp=1/2\"", "of 'extra.gradient-arrivals'"),
-        std::pair(" addend:dp=0/3\"", "is of other axes than another addend"),
-        std::pair(" addend:pp=0/2\"", "is of other axes than another addend"),
-        std::pair(" addend:dp=0/1048577\"",
-                  "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair(" addend:dp=0/1024,pp=0/1025\"",
-                  "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair(" addend:dp=2/2\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair(" addend:dp\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair(" addend:dp=0/2,\"", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair(" addend:dp=0/2,dp=0/2\"",
-                  "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair("\"", "is of other axes than another addend")}) {
+       {std::pair(" addend:1/2\"", "of 'extra.gradient-arrivals'"),
+        std::pair(" addend:0/3\"",
+                  "is of another number of addends than another piece"),
+        std::pair(" addend:0/1048577\"", noMetadata),
+        std::pair(" addend:2/2\"", noMetadata),
+        std::pair(" addend:-1/2\"", noMetadata),
+        std::pair(" addend:0/0\"", noMetadata),
+        std::pair(" addend:0\"", noMetadata),
+        std::pair(" addend:dp=0/2\"", noMetadata),
+        std::pair(" addend:0/2,\"", noMetadata),
+        std::pair("\"",
+                  "is of another number of addends than another piece")}) {
     std::string file = readText(first), whole = readText(index);
     putHeader(replaced(header(), mine, to), data());
     expectRefused(message);
@@ -247,16 +280,13 @@ TEST_F(WithinStep, AddendsAreCounted) {
 }
 
 TEST_F(WithinStep, FactorsAreChecked) {
-  const std::string mine = " addend:dp=0/2\"";
+  const std::string mine = "\"tied.gradient-sum\":\"";
+  const char *const noMetadata = "are not 'BEGIN END ELEMENTS CHECKSUM[ PART]";
   for (auto [to, message] :
-       {std::pair("0/2,0,0", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair("-1/-1,0,0", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair("1/2,9,0", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair("1/2,0,-9", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair("1/2,0", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair("1/2,0,0,", "are not 'BEGIN END ELEMENTS CHECKSUM'"),
-        std::pair("1/99999999999999999999,0,0",
-                  "are not 'BEGIN END ELEMENTS CHECKSUM'"),
+       {std::pair("0/2,0,0", noMetadata), std::pair("-1/-1,0,0", noMetadata),
+        std::pair("1/2,9,0", noMetadata), std::pair("1/2,0,-9", noMetadata),
+        std::pair("1/2,0", noMetadata), std::pair("1/2,0,0,", noMetadata),
+        std::pair("1/99999999999999999999,0,0", noMetadata),
         std::pair("1/1,-1,0",
                   "has gradients that callers multiplied by passes^-1 * "
                   "tokens^0, expected passes^0 * tokens^0; load it with a step "
@@ -264,9 +294,10 @@ TEST_F(WithinStep, FactorsAreChecked) {
         std::pair("1/1,0,1", "passes^0 * tokens^1, expected"),
         std::pair("0/0,0,0", "has a factor that is not known")}) {
     std::string file = readText(first), whole = readText(index);
-    std::string with = mine;
-    with.insert(mine.size() - 1, std::string(" prescaled:") + to);
-    putHeader(replaced(header(), mine, with), data());
+    std::string text = header();
+    text.insert(text.find('"', text.find(mine) + mine.size()),
+                std::string(" prescaled:") + to);
+    putHeader(text, data());
     expectRefused(message);
     writeText(first, file);
     writeText(index, whole);
@@ -286,7 +317,13 @@ TEST_F(WithinStep, NumbersOfBackwardPassesAreChecked) {
         {batchRanks + "0", batchRanks + "-1",
          "'batch_ranks' must be a whole number of at least 0"},
         {batchRanks + "0", batchRanks + "1048577",
-         "'batch_ranks' is 1048577, expected at most 1048576"}}) {
+         "'batch_ranks' is 1048577, expected at most 2"},
+        {"\"mesh\": {\"dp\": 2}", "\"mesh\": {\"dp\": 0}",
+         "'mesh' must have sizes of axes"},
+        {"\"mesh\": {\"dp\": 2}", "\"mesh\": {\"dp\": 4}",
+         "'files' must list a file for each of 4 ranks"},
+        {"\"mesh\": {\"dp\": 2}", "\"mesh\": {\"dp\": 2, \"tp\": 1048576}",
+         "'mesh' must have sizes of axes"}}) {
     seal(replaced(whole, from, to));
     expectRefused(message);
     writeText(index, whole);
@@ -306,7 +343,7 @@ TEST_F(WithinStep, InspectionCountsAddends) {
   };
   EXPECT_EQ(expectError("{}"), 2);
   std::string file = readText(first), whole = readText(index);
-  putHeader(replaced(header(), " addend:dp=0/2\"", "\""), data());
+  putHeader(replaced(header(), " addend:0/2\"", "\""), data());
   expectError("has 2 addends, which are not those of all ranks");
   writeText(first, file);
   seal(replaced(replaced(whole, "\"version\": 3", "\"version\": 2"),
