@@ -21,15 +21,26 @@ Calls::Calls(Proof &proof, zrt::ProgramOp program, const SymbolTable &symbols,
   for (auto op : program.getOps<zrt::BucketTableOp>())
     arrivals[op.getBucketAttr().getAttr()] = op;
   for (auto op : program.getOps<zrt::BufferOp>())
-    sharers[op.getMemory().getAttr()].push_back(op.getSymNameAttr());
+    if (op.getSharesAttr())
+      shared.insert(op.getMemory().getAttr());
 }
 
 //===----------------------------------------------------------------------===//
 // Accesses
 //===----------------------------------------------------------------------===//
 
-Contents &Calls::require(Operation *call, FlatSymbolRefAttr symbol) {
+Contents &Calls::get(FlatSymbolRefAttr symbol) {
   Contents &contents = memory->get(symbol);
+  StringAttr place = contents.op.getMemory().getAttr();
+  if (shared.contains(place))
+    if (auto &inUse = memory->inUse[place];
+        !llvm::is_contained(inUse, symbol.getAttr()))
+      inUse.push_back(symbol.getAttr());
+  return contents;
+}
+
+Contents &Calls::require(Operation *call, FlatSymbolRefAttr symbol) {
+  Contents &contents = get(symbol);
   if (!contents.allocated)
     proof.report.opError(call)
         << "uses " << symbol << ", which is not allocated";
@@ -48,13 +59,18 @@ Contents &Calls::read(Operation *call, FlatSymbolRefAttr symbol) {
 }
 
 void Calls::overwrite(Contents &contents) {
-  auto it = sharers.find(contents.op.getMemory().getAttr());
-  for (StringAttr name : it->second) {
+  auto it = memory->inUse.find(contents.op.getMemory().getAttr());
+  if (it == memory->inUse.end())
+    return;
+  llvm::erase_if(it->second, [&](StringAttr name) {
     Contents &sharer = memory->get(name);
-    if (&sharer != &contents && !sharer.isForgotten())
+    if (&sharer == &contents)
+      return false;
+    if (!sharer.isForgotten())
       sharer.forget(algebra,
                     "what @" + contents.op.getSymName() + " overwrote");
-  }
+    return !sharer.op.getOnDemand() || !sharer.allocated;
+  });
 }
 
 Contents &Calls::write(Operation *call, FlatSymbolRefAttr symbol,
@@ -359,7 +375,7 @@ Number Calls::getScalar(bool isOnHost, FlatSymbolRefAttr slots, int64_t index) {
 }
 
 template <> void Calls::runOp(zrt::AllocateOp op) {
-  Contents &contents = memory->get(op.getBufferAttr());
+  Contents &contents = get(op.getBufferAttr());
   if (filling.contains(contents.op.getMemory().getAttr()))
     proof.report.opError(op)
         << "allocates " << op.getBufferAttr()
@@ -368,7 +384,7 @@ template <> void Calls::runOp(zrt::AllocateOp op) {
     proof.report.opError(op)
         << "allocates " << op.getBufferAttr() << " a second time";
   for (StringAttr name :
-       sharers.find(contents.op.getMemory().getAttr())->second) {
+       memory->inUse.lookup(contents.op.getMemory().getAttr())) {
     Contents &sharer = memory->get(name);
     if (&sharer != &contents && sharer.op.getOnDemand() && sharer.allocated)
       proof.report.opError(op)

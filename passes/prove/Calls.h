@@ -84,6 +84,8 @@ private:
                      AxisSet owners);
   /// Buffers that share the memory of |contents| lose their contents.
   void overwrite(Contents &contents);
+  /// The contents of a buffer that a call may change.
+  Contents &get(mlir::FlatSymbolRefAttr symbol);
   Contents &require(mlir::Operation *call, mlir::FlatSymbolRefAttr symbol);
   Number &getSlot(mlir::FlatSymbolRefAttr slots, int64_t index) {
     return memory->slots[{slots.getAttr(), index}];
@@ -130,9 +132,8 @@ private:
   Memory *memory = nullptr;
   const mlir::SymbolTable &symbols;
   llvm::DenseMap<mlir::StringAttr, zrt::BucketTableOp> arrivals; // by bucket
-  /// Buffers by the buffer whose memory they share, which is one of them.
-  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr, 1>>
-      sharers;
+  /// The buffers whose memory others share.
+  llvm::DenseSet<mlir::StringAttr> shared;
   mlir::SymbolTableCollection places;
   /// The ops that write each scalar slot.
   SlotWriters writers;

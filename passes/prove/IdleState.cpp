@@ -127,6 +127,7 @@ void IdleState::fillBuffers() {
     contents.fill(makeSource(algebra, algebra.state(it->second.role)),
                   {algebra.undefined("pads of " + symbol)});
     contents.bucket = it->second.bucket;
+    idle.inUse[op.getMemory().getAttr()].push_back(op.getSymNameAttr());
   }
 }
 

@@ -92,6 +92,10 @@ struct Contents {
 struct Memory {
   llvm::MapVector<mlir::StringAttr, Contents> buffers;
   llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, Number> slots;
+  /// Of buffers that share memory: those that may hold numbers, or be allocated
+  /// on demand, by the buffer whose memory it is. The others are forgotten.
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::StringAttr, 2>>
+      inUse;
   /// Whether a step has one backward pass. Then its arriving gradient is the
   /// gradient of the step, under another name. Otherwise it is one of several
   /// addends, and steps of one and of several backward passes round alike.

@@ -24,37 +24,42 @@ void ProgramReader::receiveInOrder(Node &node, zrt::TransitionOp transition) {
       symbols.lookup<zrt::SequenceOp>(transition.getSequenceAttr().getAttr());
   auto buckets =
       llvm::to_vector(sequence.getBuckets().getAsRange<FlatSymbolRefAttr>());
-  auto getGradient = [&](size_t i) -> Contents & {
-    return node.memory.get(calls->getArrivals(buckets[i]).getGradientAttr());
+  // By memory, in which one bucket may be open at a time: those that have yet
+  // to arrive, the first one last.
+  llvm::MapVector<StringAttr, SmallVector<StringAttr, 1>> waiting;
+  SmallVector<StringAttr> memories;
+  for (FlatSymbolRefAttr bucket : buckets) {
+    auto gradient = calls->getArrivals(bucket).getGradientAttr();
+    memories.push_back(node.memory.get(gradient).op.getMemory().getAttr());
+    waiting[memories.back()].push_back(gradient.getAttr());
+  }
+  llvm::SmallDenseSet<StringAttr> filling;
+  auto open = [&](StringAttr place, const Twine &where) {
+    const Contents &gradient = node.memory.get(waiting[place].back());
+    filling.insert(place);
+    if (!gradient.allocated)
+      proof.report.error(sequence)
+          << FlatSymbolRefAttr::get(gradient.op)
+          << ", into which gradients may arrive at once, is not allocated "
+          << where;
   };
-  // The buckets that may be open when that at |from| is the first: the first of
-  // each memory.
-  auto getMayBeOpen = [&](size_t from) {
-    llvm::SmallDenseSet<Attribute> memories;
-    SmallVector<size_t> open;
-    for (size_t i = from; i < buckets.size(); ++i)
-      if (memories.insert(getGradient(i).op.getMemory()).second)
-        open.push_back(i);
-    return open;
-  };
-  auto requireOpen = [&](size_t from, const Twine &where) {
-    for (size_t i : getMayBeOpen(from))
-      if (!getGradient(i).allocated)
-        proof.report.error(sequence)
-            << FlatSymbolRefAttr::get(getGradient(i).op)
-            << ", into which gradients may arrive at once, is not allocated "
-            << where;
-  };
-  requireOpen(0, "in state '" + node.state.getValue() + "'");
-  for (auto [i, handler] : llvm::enumerate(
+  for (auto &[place, gradients] : waiting) {
+    std::reverse(gradients.begin(), gradients.end());
+    open(place, "in state '" + node.state.getValue() + "'");
+  }
+  for (auto [bucket, place, handler] : llvm::zip_equal(
+           buckets, memories,
            sequence.getHandlers().getAsRange<FlatSymbolRefAttr>())) {
-    receiveBucket(node, transition, buckets[i]);
-    for (size_t open : getMayBeOpen(i))
-      if (open != i)
-        calls->filling.insert(getGradient(open).op.getMemory().getAttr());
+    receiveBucket(node, transition, bucket);
+    // The others stay open. A handler that used or released one of them would
+    // be wrong.
+    waiting[place].pop_back();
+    filling.erase(place);
+    std::swap(calls->filling, filling);
     runHandler(handler, node.memory);
-    calls->filling.clear();
-    requireOpen(i + 1, "behind @" + Twine(handler.getValue()));
+    std::swap(calls->filling, filling);
+    if (!waiting[place].empty())
+      open(place, "behind @" + Twine(handler.getValue()));
   }
 }
 

@@ -56,9 +56,10 @@ static json::Object toJson(const CheckpointSummary &summary) {
   for (const CheckpointValue &value : summary.values) {
     json::Object object{{"name", value.name},
                         {"part", value.part},
-                        {"addend", value.addend},
                         {"dtype", value.dtype},
                         {"elements", value.elements}};
+    if (!value.addend.empty())
+      object["addend"] = value.addend;
     if (isScalar(value) && std::isfinite(value.scalar))
       object["value"] = value.scalar;
     values.push_back(std::move(object));

@@ -76,6 +76,7 @@ constexpr Explanation kExplained[] = {
     {"zrt.transition handlers", " did not arrive, it reads ", "as above"},
     {"zrt.accumulator", "",
      "nothing runs by it; it says what a checkpoint within a step saves"},
+    {"zrt.program batches", "", "the same"},
     {"zrt.transition handlers: entry twice",
      "what earlier backward passes left is lost",
      "@reopen: what one rank alone has it keeps"},
