@@ -57,7 +57,11 @@ void Window::close() {
 void Window::resume(int64_t backwards) {
   reset();
   numBackwards = backwards;
-  std::fill(numDelivered.begin(), numDelivered.end(), backwards);
+  // What may be missing has a number of its own, and what is on other stages
+  // did not arrive here.
+  for (int64_t p = 0; p < library.num_parameters; ++p)
+    if (library.parameters[p].bucket >= 0 && !library.parameters[p].optional)
+      numDelivered[size_t(p)] = backwards;
 }
 
 void Window::reset() {

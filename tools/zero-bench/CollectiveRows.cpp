@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/zero-bench/Bench.h"
+#include "tools/zero-bench/MpiTeam.h"
 #include "tools/zero-bench/Programs.h"
 #include "tools/zero-bench/References.h"
 #include "tools/zero-bench/Team.h"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 using namespace mlir;
 using namespace zero;
@@ -134,6 +136,12 @@ static bool addRows(const Options &options, int32_t ranks,
       limits.push_back(collective.limit);
   }
   Team processes(Team::Kind::processes, library, ranks, operations);
+  std::optional<Team> tcp;
+  std::optional<MpiTeam> mpi;
+  if (MpiTeam::isAvailable()) {
+    tcp.emplace(Team::Kind::tcp, library, ranks, operations);
+    mpi.emplace(ranks, options.collectiveBytes);
+  }
   size_t firstLimit = operations.size();
   operations.insert(operations.end(), limits.begin(), limits.end());
   Team threads(Team::Kind::threads, library, ranks, operations);
@@ -144,12 +152,12 @@ static bool addRows(const Options &options, int32_t ranks,
           .str();
     };
     auto add = [&](const char *kind, Team &team, const char *reference,
-                   size_t other, double limit) {
+                   llvm::function_ref<double()> runReference, double limit) {
       std::vector<double> times, references, ratios;
       // The first round only touches memory.
       for (int round = 0; round <= options.rounds && message.empty(); ++round) {
         double time = team.run(i, message);
-        double base = threads.run(other, message);
+        double base = runReference();
         if (round == 0)
           continue;
         times.push_back(time);
@@ -164,8 +172,16 @@ static bool addRows(const Options &options, int32_t ranks,
     };
     bool isLarge = collectives[i].limit != nullptr;
     if (isLarge)
-      add("ranks", threads, "its reads and writes", firstLimit + i, 1.25);
-    add("processes", processes, "the same by threads", i, isLarge ? 1.15 : 0);
+      add(
+          "ranks", threads, "its reads and writes",
+          [&] { return threads.run(firstLimit + i, message); }, 1.25);
+    add(
+        "processes", processes, "the same by threads",
+        [&] { return threads.run(i, message); }, isLarge ? 1.15 : 0);
+    if (tcp)
+      add(
+          "over TCP", *tcp, "Open MPI over TCP",
+          [&] { return mpi->run(i, message); }, isLarge ? 0.6 : 0);
   }
   return message.empty();
 }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static zero_rt_tcp_options listenAtFreePort(int32_t ranks) {
 Team::Team(Kind kind, const zero_rt_library *library, int32_t ranks,
            std::vector<Operation> operations)
     : library(library), operations(std::move(operations)) {
-  bool isForked = kind == Kind::processes;
+  bool isForked = kind != Kind::threads;
   zero_rt_tcp_options options = {};
   if (isForked)
     options = listenAtFreePort(ranks);
@@ -53,6 +54,8 @@ Team::Team(Kind kind, const zero_rt_library *library, int32_t ranks,
       options.rank = rank;
       if (rank != 0)
         options.listener = 0;
+      if (kind == Kind::tcp)
+        setenv("ZERO_RT_SHARED_MEMORY", "0", /*overwrite=*/1);
       zero_rt_group *mine = nullptr;
       (void)zero_rt_tcp_group_create(&options, &mine);
       runRank(rank, mine, ends[1]);

@@ -24,7 +24,8 @@ public:
   using Operation = std::function<zero_rt_status(int32_t rank, zero_rt_step *)>;
   enum class Kind {
     threads,
-    processes // over TCP; started before any thread of this process
+    processes, // of one machine; started before any thread of this process
+    tcp        // the same, as if each were on a machine of its own
   };
 
   Team(Kind kind, const zero_rt_library *library, int32_t ranks,
