@@ -168,7 +168,7 @@ bool StepOp::saysBatches(MeshOp mesh) {
   SmallVector<StringAttr> batchAxes = getBatchAxes(mesh);
   // Ranks may share the tokens of a sequence. One axis is that of batches.
   if (getExponent(factors, kTokens) != 0)
-    return factors.size() == 1 && llvm::count_if(batchAxes, isOfSeveral) <= 1;
+    return factors.size() == 1 && batchAxes.size() == 1;
   int64_t power = getExponent(factors, kAccumulation);
   return !batchAxes.empty() && power != 0 &&
          llvm::all_of(factors, [&](const ScaleFactor &factor) {
