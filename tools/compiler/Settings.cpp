@@ -73,9 +73,8 @@ LogicalResult CompileSettings::checkMemory(StringRef plan,
   int64_t needed = getMostBytes(*read.getAsObject(), "device");
   if (needed <= most)
     return success();
-  message = "step needs " + formatBytes(needed) +
-            " on the device of a rank, and --max-bytes is " +
-            formatBytes(most) + "; zero-explain --max-bytes=" + maxBytes.text +
+  message = describeExcess(needed, most) +
+            "; zero-explain --max-bytes=" + maxBytes.text +
             " says at which --stage and --offload it fits";
   return failure();
 }

@@ -185,8 +185,8 @@ LogicalResult ExpertAssigner::choose(StringRef text) {
 static bool areAlike(const ListedParameter &a, const ListedParameter &b) {
   auto getRest = [](const ListedParameter &p) {
     return std::tie(p.shape, p.dtype, p.gradient, p.group, p.unit, p.isOptional,
-                    p.isSkippedIfAbsent, p.isFrozen, p.shardedDim, p.stages,
-                    p.uses, p.usesAny);
+                    p.isSkippedIfAbsent, p.isFrozen, p.shardedDim, p.isPartial,
+                    p.stages, p.uses, p.usesAny);
   };
   return getRest(a) == getRest(b);
 }

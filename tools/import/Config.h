@@ -109,6 +109,9 @@ void readConfig(ConfigReader &reader, std::optional<int64_t> numRanks,
 // The parts of readConfig.
 void readBatch(ConfigReader &reader, std::optional<int64_t> numRanks);
 void readPrecision(ConfigReader &reader);
+/// The switch of bfloat16: DeepSpeed reads its older block only where the other
+/// one is missing.
+std::string findBrainEnabled(const ConfigReader &reader);
 void readSums(ConfigReader &reader);
 void readOptimizer(ConfigReader &reader);
 void readScheduler(ConfigReader &reader);

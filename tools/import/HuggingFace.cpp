@@ -55,6 +55,13 @@ bool HuggingFaceModel::getFlag(StringRef key, bool otherwise) {
   return otherwise;
 }
 
+void HuggingFaceModel::refuseFlag(StringRef key, StringRef what) {
+  if (getFlag(key, false) && message.empty())
+    message = (file + ": '" + key + "' is true, and " + what +
+               " are not imported; pass the safetensors file of the model")
+                  .str();
+}
+
 void HuggingFaceModel::add(const Twine &name, std::vector<int64_t> shape) {
   if (!isRight())
     return;
@@ -97,7 +104,16 @@ LogicalResult zero::readHuggingFace(const json::Object &config, StringRef file,
                "gemma3_text, mixtral or deepseek_v3; for any other model pass "
                "its safetensors file or a list of parameters")
                   .str();
-  if (model.isRight())
-    list.hiddenSize = model.getSize(type == "gpt2" ? "n_embd" : "hidden_size");
+  if (!model.isRight())
+    return failure();
+  bool isGpt2 = type == "gpt2";
+  list.hiddenSize = model.getSize(isGpt2 ? "n_embd" : "hidden_size");
+  // The number of GPT-2's heads changes no size of a parameter.
+  list.numHeads = isGpt2 ? model.getSize("n_head", 12)
+                         : model.getSize("num_attention_heads");
+  // The latent projections of DeepSeek-V3 have as many of each.
+  list.numKeyHeads = isGpt2 || type == "deepseek_v3"
+                         ? list.numHeads
+                         : model.getKeyHeads(*list.numHeads);
   return success(model.isRight());
 }

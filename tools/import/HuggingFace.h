@@ -35,6 +35,8 @@ public:
   /// there.
   int64_t getKeyHeads(int64_t heads);
   bool getFlag(llvm::StringRef key, bool otherwise);
+  /// An error if the flag |key| is true. |what| it would add is not known here.
+  void refuseFlag(llvm::StringRef key, llvm::StringRef what);
   void add(const llvm::Twine &name, std::vector<int64_t> shape);
   /// The weight of a linear layer, and its bias where it |hasBias|.
   void addLinear(const llvm::Twine &name, int64_t out, int64_t in,

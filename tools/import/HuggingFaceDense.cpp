@@ -56,7 +56,9 @@ void zero::addLlama(HuggingFaceModel &model, StringRef type) {
                       : hidden / model.getSize("num_attention_heads");
   int64_t headSize = model.getSize("head_dim", usual);
   bool isQwen2 = type == "qwen2";
-  bool hasBias = isQwen2 || model.getFlag("attention_bias", false);
+  bool isMistral = type == "mistral"; // has none, whatever its config.json says
+  bool hasBias =
+      isQwen2 || (!isMistral && model.getFlag("attention_bias", false));
   bool hasMlpBias = type == "llama" && model.getFlag("mlp_bias", false);
   addDecoder(model, /*isTied=*/isGemma, [&](int64_t, const std::string &layer) {
     addAttention(model, layer, headSize, hasBias, hasBias && !isQwen2);
@@ -89,6 +91,7 @@ static void addConv1d(HuggingFaceModel &model, const std::string &name,
 }
 
 void zero::addGpt2(HuggingFaceModel &model) {
+  model.refuseFlag("add_cross_attention", "layers of cross-attention");
   int64_t size = model.getSize("n_embd");
   int64_t inner = model.getSize("n_inner", 4 * size);
   int64_t vocabulary = model.getSize("vocab_size");

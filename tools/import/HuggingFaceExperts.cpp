@@ -49,14 +49,16 @@ static void addLatentAttention(HuggingFaceModel &model,
   int64_t rotated = model.getSize("qk_rope_head_dim");
   int64_t plain = model.getSize("qk_nope_head_dim");
   int64_t values = model.getSize("v_head_dim");
+  bool hasBias = model.getFlag("attention_bias", false);
   std::string prefix = layer + "self_attn.";
-  model.addLinear(prefix + "q_a_proj", queries, hidden);
+  model.addLinear(prefix + "q_a_proj", queries, hidden, hasBias);
   model.add(prefix + "q_a_layernorm.weight", {queries});
   model.addLinear(prefix + "q_b_proj", heads * (plain + rotated), queries);
-  model.addLinear(prefix + "kv_a_proj_with_mqa", latent + rotated, hidden);
+  model.addLinear(prefix + "kv_a_proj_with_mqa", latent + rotated, hidden,
+                  hasBias);
   model.add(prefix + "kv_a_layernorm.weight", {latent});
   model.addLinear(prefix + "kv_b_proj", heads * (plain + values), latent);
-  model.addLinear(prefix + "o_proj", hidden, heads * values);
+  model.addLinear(prefix + "o_proj", hidden, heads * values, hasBias);
 }
 
 void zero::addDeepSeek(HuggingFaceModel &model) {

@@ -19,7 +19,7 @@ struct ImportRequest {
   std::string config, model;
   std::vector<std::string> changes;         // KEY=VALUE
   std::vector<std::string> noDecay, frozen; // patterns of names
-  std::vector<std::string> shards;          // PATTERN=DIMENSION
+  std::vector<std::string> shards;          // PATTERN=DIMENSION|none|partial
   std::vector<std::string> experts;         // PATTERN=FORM
   std::vector<std::string> pipelineStages;  // PATTERN=STAGE
   std::string pipelineLayers; // of each pipeline stage; empty: as many each

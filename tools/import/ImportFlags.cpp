@@ -32,9 +32,10 @@ ImportFlags::ImportFlags(cl::OptionCategory &category)
                       "adapters")),
       shards("shard", cl::cat(category), cl::CommaSeparated,
              cl::value_desc("PATTERN=DIM,..."),
-             cl::desc("The dimension that the axis tp of --mesh divides, or "
-                      "none;\nby default that of Megatron for names of "
-                      "transformers")),
+             cl::desc("The dimension that the axis tp of --mesh divides; none: "
+                      "all ranks\nhave the same gradient; partial: each has "
+                      "a part, and the parts add\nup. By default as Megatron "
+                      "for names of transformers")),
       experts("experts", cl::cat(category), cl::CommaSeparated,
               cl::value_desc("PATTERN=FORM,..."),
               cl::desc("How the axis ep of --mesh divides parameters of "

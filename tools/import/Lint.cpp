@@ -21,7 +21,7 @@ LintContext::LintContext(const ImportRequest &request, const json::Object &root,
     : request(request), step(step), reader(root, step.config, errors) {
   stage = reader.getInteger("zero_optimization.stage").value_or(0);
   isHalf = isOn("fp16.enabled");
-  isBrain = isOn(getBrainKey("enabled")) || isOn("bfloat16.enabled");
+  isBrain = isOn(findBrainEnabled(reader));
   StringRef device =
       reader.getString("zero_optimization.offload_optimizer.device")
           .value_or("none");

@@ -47,14 +47,47 @@ static void lintOptimizer(LintContext &context) {
                 "add zero_allow_untested_optimizer true");
 }
 
+/// OneCycle has rates and momenta of its own.
+static void lintCycle(LintContext &context) {
+  if (context.has("optimizer.params.lr"))
+    context.add(Severity::warning, "optimizer.params.lr",
+                "is overridden by the rates of OneCycle", "remove the key");
+  bool hasBetas =
+      llvm::is_contained({"adam", "adamw", "lion"}, context.getOptimizer());
+  if (!hasBetas || !context.isOn("scheduler.params.cycle_momentum", true))
+    return;
+  if (context.has("optimizer.params.betas"))
+    context.add(Severity::warning, "optimizer.params.betas",
+                "is overridden by OneCycle, which cycles beta1 and sets beta2 "
+                "to 0.99",
+                "remove the key, or write scheduler.params.cycle_momentum "
+                "false");
+  constexpr StringRef kDecay = "scheduler.params.decay_mom_rate";
+  bool hasIntervals =
+      context.reader.getInteger("scheduler.params.decay_step_size").value_or(0);
+  if (hasIntervals && context.reader.getNumber(kDecay).value_or(0) > 0)
+    context.add(Severity::warning, kDecay,
+                "raises beta1 behind the cycle without end: from 1 on the "
+                "training diverges",
+                "remove the key");
+}
+
 static void lintScheduler(LintContext &context) {
   StringRef type = context.reader.getString("scheduler.type").value_or("");
-  if (type == "WarmupCosineLR" || type.empty())
+  if (type.empty())
     return;
+  if (type == "OneCycle")
+    return lintCycle(context);
+  constexpr StringRef kFloor = "scheduler.params.cos_min_ratio";
+  if (type == "WarmupCosineLR" &&
+      context.reader.getNumber(kFloor).value_or(0) > 1)
+    context.add(Severity::warning, kFloor,
+                "is more than 1: the rate rises behind the warm-up",
+                "write a ratio from 0 to 1");
   std::optional<double> lr = context.reader.getNumber("optimizer.params.lr");
   std::optional<double> high =
       context.reader.getNumber("scheduler.params.warmup_max_lr");
-  if (lr && high && *lr != *high)
+  if (type != "WarmupCosineLR" && lr && high && *lr != *high)
     context.add(Severity::warning, "optimizer.params.lr",
                 "is overridden by scheduler.params.warmup_max_lr",
                 "write one rate, or remove one of the keys");
@@ -101,8 +134,9 @@ void zero::lintContradictions(LintContext &context) {
                 "is another type than that of the parameters, which stage 0 "
                 "does not implement",
                 "write zero_optimization.stage 1, or remove the key");
-  if (context.stage == 3 &&
-      context.reader.getString("gradient_allreduce_op") == StringRef("sum"))
+  if (context.stage == 3 && context.reader.getString("gradient_allreduce_op")
+                                .value_or("")
+                                .equals_insensitive("sum"))
     context.add(Severity::error, "gradient_allreduce_op",
                 "is sum, which stage 3 rejects", "write stage 0, 1 or 2");
 }

@@ -12,6 +12,9 @@
 
 #include <map>
 
+#include <algorithm>
+#include <cmath>
+
 using namespace zero;
 using llvm::StringRef;
 using llvm::Twine;
@@ -84,6 +87,22 @@ static void lintLossScale(LintContext &context) {
              "remove the key, or write zero_optimization.stage 1");
 }
 
+/// A minimum above the first scale.
+static void lintLeastScale(LintContext &context) {
+  constexpr StringRef kLeast = "fp16.min_loss_scale";
+  bool isDynamic = context.isHalf &&
+                   context.reader.getNumber("fp16.loss_scale").value_or(0) == 0;
+  double power =
+      context.reader.getNumber("fp16.initial_scale_power").value_or(16);
+  if (isDynamic && context.reader.getNumber(kLeast).value_or(0) >
+                       std::ldexp(1.0, int(std::clamp(power, 0.0, 1000.0))))
+    context.add(Severity::warning, kLeast,
+                "is more than the first loss scale, 2^" +
+                    Twine(int64_t(power)) +
+                    ": the first overflow raises the scale",
+                "write less, or a higher fp16.initial_scale_power");
+}
+
 static void lintStages(LintContext &context) {
   if (context.stage == 3)
     return;
@@ -113,7 +132,12 @@ void zero::lintUnread(LintContext &context) {
   if (context.has(getBrainType()) && !context.isBrain &&
       !context.reader.isAuto(brain))
     lintBlock(context, getBrainType(), brain + " is false");
+  if (context.has(getBrainType()))
+    lintList(context, {"bfloat16"},
+             "DeepSpeed reads this older block only without " + getBrainType(),
+             "remove the block");
   lintLossScale(context);
+  lintLeastScale(context);
   lintStages(context);
   if (context.has("zero_optimization.cpu_offload"))
     context.add(Severity::warning, "zero_optimization.cpu_offload",

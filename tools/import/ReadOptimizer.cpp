@@ -142,6 +142,11 @@ void zero::readOptimizer(ConfigReader &reader) {
                        "expected AdamW, Adam, Lion or SGD; any other "
                        "update by element can be written as a "
                        "zero.optimizer");
+  if (known->name == "sgd" && *type != "SGD")
+    return reader.fail(kOptimizerType,
+                       "expected SGD: DeepSpeed takes this name from "
+                       "torch.optim, which has no optimizer of another "
+                       "spelling");
   if (!checkOptimizerParameters(reader, *known))
     return;
   readHyperParameter(reader, "lr", "lr", known->lr);

@@ -63,12 +63,17 @@ static void readLossScale(ConfigReader &reader) {
   config.recipe.lossScale = writeDynamicLossScale(rule);
 }
 
-/// The type that |key| names; nothing where it names none.
-static std::optional<StringRef> readType(ConfigReader &reader, StringRef key) {
+/// The type that |key| names, in any case; nothing where it names none. That of
+/// communication has fewer names.
+static std::optional<StringRef> readType(ConfigReader &reader, StringRef key,
+                                         bool isTravel = false) {
   std::optional<StringRef> text = reader.getString(key);
   if (!text)
     return std::nullopt;
-  StringRef type = findConfigType(*text);
+  std::string name = text->lower();
+  if (isTravel && (StringRef(name).contains("float") || name == "half"))
+    name.clear();
+  StringRef type = findConfigType(name);
   if (!type.empty() && type != "f64")
     return type;
   reader.fail(key, "expected fp32, fp16 or " + getBrainType());
@@ -90,7 +95,8 @@ static void readSumTypes(ConfigReader &reader) {
     return reader.fail(kSum, "which does not hold every number of the "
                              "parameters' type " +
                                  config.dtype + "; write fp32");
-  StringRef travel = readType(reader, kTravel).value_or(config.dtype);
+  StringRef travel =
+      readType(reader, kTravel, /*isTravel=*/true).value_or(config.dtype);
   if (holds(travel, sum))
     sum = travel;
   else if (!holds(sum, travel))
@@ -104,12 +110,15 @@ static void readSumTypes(ConfigReader &reader) {
                              ", and their sum stays in " + sum);
 }
 
+std::string zero::findBrainEnabled(const ConfigReader &reader) {
+  bool isOlder = !reader.find(getBrainType()) && reader.find("bfloat16");
+  return isOlder ? "bfloat16.enabled" : getBrainKey("enabled");
+}
+
 void zero::readPrecision(ConfigReader &reader) {
   ImportedConfig &config = reader.config;
   bool isHalf = isEnabled(reader, "fp16.enabled");
-  // DeepSpeed reads the older block only where the other one is missing.
-  bool isOlder = !reader.find(getBrainType()) && reader.find("bfloat16");
-  std::string brain = isOlder ? "bfloat16.enabled" : getBrainKey("enabled");
+  std::string brain = findBrainEnabled(reader);
   bool isBrain = isEnabled(reader, brain);
   if (isHalf && isBrain)
     return reader.fail("fp16.enabled",

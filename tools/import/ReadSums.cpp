@@ -26,7 +26,7 @@ static void readFactors(ConfigReader &reader) {
 void zero::readSums(ConfigReader &reader) {
   Recipe &recipe = reader.config.recipe;
   constexpr llvm::StringLiteral kOp = "gradient_allreduce_op";
-  StringRef op = reader.getString(kOp).value_or("mean");
+  std::string op = reader.getString(kOp).value_or("mean").lower();
   if (op != "mean" && op != "sum")
     return reader.fail(kOp, "expected mean or sum");
   recipe.isSumOfRanks = op == "sum";

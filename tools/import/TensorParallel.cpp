@@ -7,6 +7,8 @@
 #include "tools/import/Import.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace zero;
@@ -53,16 +55,23 @@ static bool isVocabulary(StringRef name) {
          name.ends_with("wte.weight") || name.ends_with("lm_head.weight");
 }
 
-/// Puts the dimension of "PATTERN=DIM" into the parameters that match.
+/// The module of |parameter|, "model.layers.0.self_attn.q_norm".
+static StringRef getModule(const ListedParameter &parameter) {
+  return StringRef(parameter.name).rsplit('.').first;
+}
+
+/// Puts the dimension of "PATTERN=DIM" into the parameters that match, and the
+/// names of these into |named|.
 static LogicalResult divide(StringRef text, ParameterList &list,
-                            std::string &message) {
+                            llvm::StringSet<> &named, std::string &message) {
   auto [pattern, dim] = text.rsplit('=');
   int64_t number = 0;
-  bool isNone = dim == "none";
+  bool isPartial = dim == "partial";
+  bool isWhole = isPartial || dim == "none";
   if (pattern.empty() || dim.empty() ||
-      (!isNone && (dim.getAsInteger(10, number) || number < 0))) {
-    message = ("--shard must be PATTERN=DIMENSION or PATTERN=none, such as "
-               "--shard='*.fc1.weight=0', got '" +
+      (!isWhole && (dim.getAsInteger(10, number) || number < 0))) {
+    message = ("--shard must be PATTERN=DIMENSION, PATTERN=none or "
+               "PATTERN=partial, such as --shard='*.fc1.weight=0', got '" +
                text + "'")
                   .str();
     return failure();
@@ -70,11 +79,66 @@ static LogicalResult divide(StringRef text, ParameterList &list,
   return forEachMatch(
       "shard", pattern, list,
       [&](ListedParameter &parameter) {
+        named.insert(parameter.name);
+        parameter.isPartial = isPartial;
         parameter.shardedDim.reset();
-        if (!isNone)
+        if (!isWhole)
           parameter.shardedDim = number;
       },
       message);
+}
+
+/// The norms of single heads of queries and keys have one weight for all heads.
+/// Where each rank has some of the heads, it has a part of the gradient. Those
+/// in |named| stay as they are.
+static void findPartialNorms(ParameterList &list,
+                             const llvm::StringSet<> &named) {
+  llvm::StringMap<const ListedParameter *> divided; // by module
+  for (const ListedParameter &parameter : list.parameters)
+    if (parameter.shardedDim == 0 && parameter.shape.size() == 2)
+      divided[getModule(parameter)] = &parameter;
+  for (ListedParameter &parameter : list.parameters) {
+    StringRef module = getModule(parameter);
+    if (parameter.shape.size() != 1 || named.contains(parameter.name) ||
+        !(module.ends_with(".q_norm") || module.ends_with(".k_norm")))
+      continue;
+    std::string projection = (module.drop_back(4) + "proj").str();
+    const ListedParameter *heads = divided.lookup(projection);
+    parameter.isPartial = heads && parameter.shape[0] < heads->shape[0];
+  }
+}
+
+/// Checks that no head of attention is divided, for parameters that are not in
+/// |named|.
+static LogicalResult checkHeads(const ParameterList &list,
+                                int64_t numTensorRanks,
+                                const llvm::StringSet<> &named,
+                                std::string &message) {
+  for (const ListedParameter &parameter : list.parameters) {
+    StringRef module = getModule(parameter);
+    bool isOfKeys = module.ends_with(".k_proj") || module.ends_with(".v_proj");
+    bool isOfQueries =
+        module.ends_with(".q_proj") || module.ends_with(".q_b_proj") ||
+        module.ends_with(".kv_b_proj") || module.ends_with(".c_attn");
+    std::optional<int64_t> heads = isOfKeys      ? list.numKeyHeads
+                                   : isOfQueries ? list.numHeads
+                                                 : std::nullopt;
+    if (!heads || !parameter.shardedDim || named.contains(parameter.name) ||
+        *heads % numTensorRanks == 0)
+      continue;
+    std::string all = ("*" + module.take_back(7) + ".*").str();
+    message =
+        ("parameter '" + Twine(parameter.name) + "' has " + Twine(*heads) +
+         " head" + (*heads == 1 ? "" : "s") +
+         ", expected a multiple of tp=" + Twine(numTensorRanks) + "; " +
+         (isOfKeys ? "choose another tp, or add --shard='" + all +
+                         "=partial' if each rank has all keys and values, and "
+                         "uses those of its queries"
+                   : "choose another tp"))
+            .str();
+    return failure();
+  }
+  return success();
 }
 
 LogicalResult zero::divideParameters(const ImportRequest &request,
@@ -87,9 +151,13 @@ LogicalResult zero::divideParameters(const ImportRequest &request,
         parameter.shape[*parameter.shardedDim] % numTensorRanks != 0)
       parameter.shardedDim.reset();
   }
+  llvm::StringSet<> named;
   for (const std::string &text : request.shards)
-    if (failed(divide(text, list, message)))
+    if (failed(divide(text, list, named, message)))
       return failure();
+  findPartialNorms(list, named);
+  if (failed(checkHeads(list, numTensorRanks, named, message)))
+    return failure();
   for (const ListedParameter &parameter : list.parameters) {
     if (!parameter.shardedDim)
       continue;

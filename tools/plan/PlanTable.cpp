@@ -30,6 +30,16 @@ std::string zero::formatBytes(int64_t bytes) {
   return llvm::formatv("{0:f2} {1}", count, unit).str();
 }
 
+std::string zero::describeExcess(int64_t needed, int64_t most) {
+  std::string text = formatBytes(needed), limit = formatBytes(most);
+  if (text == limit) {
+    text = std::to_string(needed) + " B";
+    limit = std::to_string(most) + " B";
+  }
+  return "step needs " + text +
+         " on the device of a rank, and --max-bytes is " + limit;
+}
+
 static void printBytes(const json::Object &plan, llvm::raw_ostream &os) {
   os << "bytes per rank      one backward pass   several backward passes\n";
   const auto *bytes = plan.getObject("bytes_per_rank");

@@ -16,6 +16,8 @@ void printPlanTable(llvm::StringRef plan, llvm::raw_ostream &os);
 
 /// "1.50 GiB", in the largest unit of which there is one.
 std::string formatBytes(int64_t bytes);
+/// That a step needs |needed| bytes, which are more than |most|.
+std::string describeExcess(int64_t needed, int64_t most);
 
 } // namespace zero
 

@@ -45,6 +45,10 @@ struct ListedParameter {
   /// The dimension that the ranks of Recipe.tensorAxis divide; none: all of
   /// them have the parameter whole, and the same gradient.
   std::optional<int64_t> shardedDim;
+  /// Whether each rank of Recipe.tensorAxis has a part of its gradient, such as
+  /// that of its heads. The parts add up, and all ranks have the parameter
+  /// whole.
+  bool isPartial = false;
   /// Whether the ranks of Recipe.expertAxis divide its first dimension.
   bool isExpert = false;
   /// The pipeline stages along Recipe.pipelineAxis that have the parameter,
@@ -74,7 +78,10 @@ struct ParameterList {
   std::vector<ListedParameter> parameters;
   /// What the list says of hyperparameters, by parameter group.
   std::map<std::string, HyperValues> groups;
-  std::optional<int64_t> hiddenSize; // where the source says it
+  // Where the source says them.
+  std::optional<int64_t> hiddenSize;
+  std::optional<int64_t> numHeads;    // of queries
+  std::optional<int64_t> numKeyHeads; // of keys and values
 };
 
 enum class Normalization { mean, sum, tokens };

@@ -131,6 +131,8 @@ std::string StepWriter::addends(size_t parameter, bool arrives) {
     llvm::erase(axes, recipe.expertAxis);
   if (!recipe.pipelineAxis.empty() && trained[parameter]->stages.size() > 1)
     axes.push_back(recipe.pipelineAxis);
+  if (!recipe.tensorAxis.empty() && trained[parameter]->isPartial)
+    axes.push_back(recipe.tensorAxis);
   if (arrives)
     axes.push_back("micro");
   std::string text;

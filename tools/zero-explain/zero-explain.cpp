@@ -162,10 +162,7 @@ static std::vector<Choice> explainAll(ModuleOp module,
 static std::string describeExcess(const Choice &chosen,
                                   llvm::ArrayRef<Choice> choices,
                                   int64_t maxBytes, bool hasUnits) {
-  std::string text = "step needs " +
-                     zero::formatBytes(chosen.cost.deviceBytes) +
-                     " on the device of a rank, and --max-bytes is " +
-                     zero::formatBytes(maxBytes);
+  std::string text = zero::describeExcess(chosen.cost.deviceBytes, maxBytes);
   const Choice *best = nullptr;
   for (const Choice &choice : choices)
     if (choice.reason.empty() && choice.cost.deviceBytes <= maxBytes &&

@@ -26,6 +26,16 @@ def offload(stage):
     return zero(stage, offload_optimizer={"device": "cpu"})
 
 
+def cosine(**parameters):
+    return {"scheduler": {"type": "WarmupCosineLR", "params": parameters}}
+
+
+def cycle(optimizer, **parameters):
+    rates = {"cycle_min_lr": 1e-4, "cycle_max_lr": 1e-3}
+    return {"optimizer": {"type": "AdamW", "params": optimizer},
+            "scheduler": {"type": "OneCycle", "params": {**rates, **parameters}}}
+
+
 def warmup(**parameters):
     return {"scheduler": {"type": "WarmupLR", "params": parameters}}
 
@@ -57,6 +67,18 @@ CASES = [
     ("warning", "optimizer.params.adam_w_mode", "overridden", {"optimizer": {"type": "AdamW", "params": {"adam_w_mode": False}}}, {"optimizer": {"type": "Adam", "params": {"adam_w_mode": False}}}),
     ("warning", "optimizer.params.lr", "overridden", {"optimizer": {"type": "AdamW", "params": {"lr": 1}}, **warmup(warmup_max_lr=2)}, {"optimizer": {"type": "AdamW", "params": {"lr": 2}}, **warmup(warmup_max_lr=2)}),
     ("warning", "scheduler.params.total_num_steps", "less than", {"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 5, "warmup_num_steps": 6}}}, {"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 7, "warmup_num_steps": 6}}}),
+    ("warning", "scheduler.params.total_num_steps", "less than", cosine(total_num_steps=5, warmup_num_steps=6), cosine(total_num_steps=7, warmup_num_steps=6)),
+    ("warning", "scheduler.params.cos_min_ratio", "is more than 1", cosine(total_num_steps=50, cos_min_ratio=5), cosine(total_num_steps=50, cos_min_ratio=0.5)),
+    ("warning", "optimizer.params.lr", "rates of OneCycle", cycle({"lr": 1}), cycle({})),
+    ("warning", "optimizer.params.betas", "sets beta2 to 0.99", cycle({"betas": [0.9, 0.95]}), cycle({"betas": [0.9, 0.95]}, cycle_momentum=False)),
+    ("warning", "scheduler.params.decay_mom_rate", "diverges", cycle({}, decay_mom_rate=1, decay_step_size=1), cycle({}, decay_mom_rate=1)),
+    ("error", "optimizer.type", "expected SGD", {"optimizer": {"type": "sgd"}}, SGD),
+    ("error", "communication_data_type", "expected fp32", {"communication_data_type": "float32"}, {"communication_data_type": "FP32"}),
+    ("error", "gradient_allreduce_op", "expected mean or sum", {"gradient_allreduce_op": "total"}, {"gradient_allreduce_op": "SUM"}),
+    ("error", "gradient_allreduce_op", "stage 3 rejects", {"gradient_allreduce_op": "SUM", **zero(3)}, {"gradient_allreduce_op": "SUM", **zero(2)}),
+    ("warning", "fp16.min_loss_scale", "raises the scale", {"fp16": {"enabled": True, "min_loss_scale": 131072}}, {"fp16": {"enabled": True, "min_loss_scale": 131072, "initial_scale_power": 17}}),
+    ("warning", "bfloat16", "older block", {"bf16": {"enabled": False}, "bfloat16": {"enabled": True}}, {"bfloat16": {"enabled": True}}),
+    ("note", "data_types.grad_accum_dtype", "added in bf16", {"bfloat16": {"enabled": True}}, {"bf16": {"enabled": False}, "bfloat16": {"enabled": True}}),
     ("warning", "gradient_clipping", "#8068", {}, {"gradient_clipping": 0}),
     ("warning", "bf16.check_grad_overflow", "#8035", {**BF16, **zero(1)}, {"bf16": {"enabled": True, "check_grad_overflow": True}, **zero(1)}),
     ("warning", "bf16.check_grad_overflow", "#6976", {**BF16, **zero(3)}, {**BF16, **zero(2)}),
