@@ -280,11 +280,14 @@ private:
 };
 
 /// Algebra::substitute for many numbers with common parts. Each part is visited
-/// once. Bases in the results of |function| are replaced, too.
+/// once. Bases in the results of |function| are replaced, too. |finish|, which
+/// may be null, gives for each number that results an equal one.
 class Substitution {
 public:
-  Substitution(Algebra &algebra, std::function<Expr(BaseRef)> function)
-      : algebra(algebra), function(std::move(function)) {}
+  Substitution(Algebra &algebra, std::function<Expr(BaseRef)> function,
+               std::function<Expr(Expr)> finish = {})
+      : algebra(algebra), function(std::move(function)),
+        finish(std::move(finish)) {}
 
   Expr apply(Expr a);
 
@@ -293,6 +296,7 @@ private:
 
   Algebra &algebra;
   std::function<Expr(BaseRef)> function;
+  std::function<Expr(Expr)> finish;
   llvm::DenseMap<Expr, Expr> known;
   llvm::DenseMap<BaseRef, Expr> replacements; // null: stays
 };

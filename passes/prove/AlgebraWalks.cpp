@@ -78,7 +78,8 @@ Expr Substitution::apply(Expr a) {
     }
     addends.push_back(product);
   }
-  return known[a] = same ? a : algebra.sum(addends);
+  Expr result = same ? a : algebra.sum(addends);
+  return known[a] = finish ? finish(result) : result;
 }
 
 Expr Algebra::substitute(Expr a, llvm::function_ref<Expr(BaseRef)> function) {

@@ -6,6 +6,7 @@
 
 #include "passes/prove/Equality.h"
 
+#include "passes/prove/FoldedConstants.h"
 #include "passes/prove/Roots.h"
 
 using namespace zero;
@@ -38,8 +39,12 @@ bool Equality::areEqual(Expr a, Expr b, const ParameterSemantics *parameter) {
         std::make_unique<RealNumbers>(proof.algebra, Facts{facts->isFinite});
   if (withoutState->areEqual(a, b))
     return true;
-  if (!known.areEqual(a, b))
-    return false;
+  if (!known.areEqual(a, b)) {
+    if (!folding)
+      folding.emplace(foldConstants(proof.algebra));
+    if (!known.areEqual(folding->apply(a), folding->apply(b)))
+      return false;
+  }
   known.getFacts().describe(a, proof.assumed);
   return true;
 }

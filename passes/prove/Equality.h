@@ -36,6 +36,7 @@ private:
   std::unique_ptr<RealNumbers> withoutState;
   std::unique_ptr<RealNumbers> withoutFacts, withCounters;
   std::optional<Substitution> takeOut; // see takeOutOfRoots()
+  std::optional<Substitution> folding; // see foldConstants()
   /// By the new state of a parameter: all parameters of a group have the same.
   std::map<std::vector<std::pair<std::string, Expr>>,
            std::unique_ptr<RealNumbers>>
