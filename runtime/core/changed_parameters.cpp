@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Between steps a parameter is its rounded master weights, and an update starts
+// Until apply a parameter is its rounded master weights, and the update starts
 // from the master weights. So a write to a view of the parameter is found by
 // rounding the master weights again.
 //
@@ -214,7 +214,7 @@ zero_rt_status calls::parameters_changed(Step *step, const int32_t *parameters,
     *out_elements = 0; // also where the call fails
   std::vector<int32_t> named;
   ZERO_RT_TRY(readParameters(*step, parameters, count, named));
-  ZERO_RT_TRY(requireClosed(*step, "parameters_changed"));
+  ZERO_RT_TRY(requireNotMeasured(*step, "parameters_changed"));
   ZERO_RT_TRY(step->device().follow(stream));
   int64_t elements = 0;
   for (int32_t p : named)

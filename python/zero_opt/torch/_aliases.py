@@ -2,9 +2,10 @@
 """Parameters of the model use the memory of the step, and stay there.
 
 Code of others writes to parameters, moves them or puts new ones in their place:
-`load_state_dict`, `.to()`, init functions. `take_over` finds this before each step. The
-model would otherwise go on with memory that no step updates, or a master weight would
-overwrite what was written.
+`load_state_dict`, `.to()`, init functions. `find_replaced` finds what moved before each
+step, and `take_writes` what was written, before the step is applied. The model would
+otherwise go on with memory that no step updates, or a master weight would overwrite what
+was written.
 """
 
 from __future__ import annotations
@@ -142,7 +143,6 @@ class Aliases:
         self,
         step: Step,
         device: Device,
-        offload: bool,
         on_replaced: Callable[[Placed, torch.Tensor], None],
     ) -> None:
         self.trained: list[Placed] = []
@@ -150,7 +150,6 @@ class Aliases:
         self.is_released = False
         self._step = step
         self._device = device
-        self._offload = offload
         self._on_replaced = on_replaced
 
     @property
@@ -194,9 +193,9 @@ class Aliases:
         dtype = DTYPES[values.dtype]
         self._step.bind(number, dtype, values.numel(), values.data_ptr())
 
-    def take_over(self) -> list[Placed]:
-        """Between steps: what others have written becomes the state of the step. Returns
-        the parameters that are other ones now."""
+    def find_replaced(self) -> list[Placed]:
+        """Between steps: parameters are in the memory of the step again. Returns those that
+        are other ones now."""
         replaced = []
         for entry in self.placed:
             if entry.unit is not None:
@@ -209,16 +208,19 @@ class Aliases:
                     replaced.append(entry)
             if not entry.is_in_place():
                 self._move_back(entry)
+        return replaced
+
+    def take_writes(self) -> None:
+        """What others have written becomes the state, from which the next update starts."""
+        # A write to `.data` leaves no trace in torch. The step finds it in the bits. The
+        # bits of a GPU would have to be copied to the CPU.
         self._take_writes(
-            # A write to `.data` leaves no trace in torch. The step finds it in the bits.
-            # The bits of a GPU would have to be copied to the CPU.
             [
                 entry
                 for entry in self.trained
                 if not self._device.is_queued or entry.is_written()
             ]
         )
-        return replaced
 
     def _check_unit(self, entry: Placed) -> None:
         """A rank has a slice of the parameter, so others cannot change it."""
@@ -263,7 +265,7 @@ class Aliases:
             entry.version = entry.parameter._version
 
     def take_all_writes(self) -> int:
-        """As take_over, for writes that torch does not count. Returns the number of
+        """As take_writes, for writes that torch does not count. Returns the number of
         elements that this rank takes over."""
         return self._take_writes(self.trained)
 
@@ -278,32 +280,21 @@ class Aliases:
         )
 
     def check_in_place(self) -> None:
-        """Within a step: parameters are read-only until the step is applied, but for those
-        whose values are the state."""
+        """Within a step: parameters are in the memory of the step again. None is another
+        one, whose gradients would be missing."""
         for entry in self.placed:
             if entry.unit is not None:
                 self._check_unit(entry)
                 continue
             for slot in entry.slots:
                 if slot.get() is not entry.parameter and slot.get() is not None:
-                    self._refuse(entry, "was replaced")
-            if entry.is_written() and (
-                self._offload or entry.view.dtype is not torch.float32
-            ):
-                self._refuse(entry, "was written")
-            if entry.is_in_place():
-                continue
-            self._check_type(entry, entry.parameter)
-            view = self._make_view(entry.number, entry.view)
-            if not torch.equal(entry.parameter.detach(), view):
-                self._refuse(entry, "was written")
-            entry.parameter.data = entry.view = view
-
-    def _refuse(self, entry: Placed, what: str) -> None:
-        raise ZeroOptError(
-            f"parameter '{entry.name}' {what} after a backward pass and before step(); "
-            "do that after step() and before the next backward pass"
-        )
+                    raise ZeroOptError(
+                        f"parameter '{entry.name}' was replaced after a backward pass and "
+                        "before step(); do that after step() and before the next backward "
+                        "pass"
+                    )
+            if not entry.is_in_place():
+                self._move_back(entry)
 
     def release(self) -> None:
         """Gives the parameters memory of their own. Those of units stay without values: to

@@ -184,7 +184,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 f"the compiled step has the inputs {self._step.inputs}, which this package "
                 "does not know; build package and compiler from one version"
             )
-        self._place(named, model, found, values, bool(offload))
+        self._place(named, model, found, values)
         self._sharding.keep(keep_after_forward)
         if unit_order == "declared":
             self._sharding.declare_order()
@@ -197,7 +197,6 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         model: nn.Module | None,
         units: list[Unit],
         values: Values,
-        offload: bool,
     ) -> None:
         """Moves the parameters to the step's memory, with rank 0's values. Buffers get
         them, too, as with DistributedDataParallel."""
@@ -219,7 +218,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 optimizer._replace(entry, parameter)
 
         self._delivery = Delivery(self._step, self._device, before_pass)
-        self._aliases = Aliases(self._step, self._device, offload, on_replaced)
+        self._aliases = Aliases(self._step, self._device, on_replaced)
         self._handles: dict[int, RemovableHandle] = {}
         places: dict[int, list[Slot]] = {}
         for slot in list_slots(model) if model is not None else []:
@@ -266,7 +265,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                     f"parameter '{name}' required no gradient when the optimizer was "
                     "created, and does now; create a new optimizer"
                 )
-        return self._aliases.take_over()
+        return self._aliases.find_replaced()
 
     def _check_open(self) -> None:
         if self._aliases.is_released:
@@ -323,6 +322,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._device.check_no_capture()
         self._delivery.flush()
         stream = self._device.stream
+        # The gradients are those of the weights before a write, as in torch.
+        self._aliases.take_writes()
         try:
             self._step.apply(inputs, stream)
             self._is_pending = True
@@ -439,7 +440,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             self._close_pass(call)
         else:
             self._prepare_state(call)
-            self._aliases.take_over()
+            self._aliases.find_replaced()
+            self._aliases.take_writes()
 
     def _close_pass(self, call: str) -> None:
         """A checkpoint has what a step has behind a backward pass."""
@@ -453,6 +455,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._sharding.end_all()
         self._sharding.check_ended()
         self._aliases.check_in_place()
+        self._aliases.take_writes()
         self._check_nothing_rests()
         self._delivery.close()
         self._device.synchronize()

@@ -173,10 +173,11 @@ zero_rt_status zero_rt_step_find_parameter(zero_rt_step *step, const char *name,
 zero_rt_status zero_rt_step_bind_parameter(zero_rt_step *step,
                                            int32_t parameter,
                                            const zero_rt_tensor *tensor);
-/// For callers that write to views of parameters (`parameter`) between steps,
-/// as torch does with load_state_dict, init functions and `.data`. The caller
-/// writes, and then calls this before the next backward pass. Otherwise the
-/// next step overwrites the values of a parameter that has master weights.
+/// For callers that write to views of parameters (`parameter`), as torch does
+/// with load_state_dict, init functions and `.data`. The caller writes, and
+/// then calls this before it measures or applies the step, whose update then
+/// starts from the new values. Otherwise the step overwrites the values of a
+/// parameter that has master weights.
 ///
 /// |parameters| has the numbers of |count| parameters. Null, with a |count| of
 /// 0, stands for every parameter of this rank. An element has changed if its
@@ -188,16 +189,16 @@ zero_rt_status zero_rt_step_bind_parameter(zero_rt_step *step,
 /// parameter without master weights needs no call: its values are the state. A
 /// parameter of a unit at stage 3 has no view between steps, and is left out.
 ///
-/// Only between steps, or where a checkpoint may be saved within one. The call
-/// follows the work on |stream|, and waits for it.
+/// Allowed between steps, and within one until it is measured. The call follows
+/// the work on |stream|, and waits for it.
 /// Not collective: ranks that hold the same part of a parameter write the same
 /// to it, and each makes the call. The call is no write of state: after a
 /// state_write of divided "master" alone, the next backward pass is an error
 /// still. Since version 16. Errors: invalid_argument (a number is out of range,
 /// is listed twice, or is of another pipeline stage; |count| is negative;
-/// |parameters| is null and |count| is not 0), protocol (not between steps).
-/// After these errors nothing has changed. Ownership: the list is read during
-/// the call only.
+/// |parameters| is null and |count| is not 0), protocol (the step was
+/// measured). After these errors nothing has changed. Ownership: the list is
+/// read during the call only.
 zero_rt_status zero_rt_step_parameters_changed(zero_rt_step *step,
                                                const int32_t *parameters,
                                                int64_t count,
@@ -207,10 +208,10 @@ zero_rt_status zero_rt_step_parameters_changed(zero_rt_step *step,
 /// parameter of a unit at stage 3 has a view while the unit is unsharded, which
 /// is read-only and ends with `reshard`. Errors: protocol (its unit is
 /// sharded). The view is current after apply; on a GPU, for work on a stream
-/// after parameter_wait, and for zero_rt_copy. From begin_backward until the
-/// step has been applied or discarded, the view is read-only. Between steps the
-/// caller may write to it, on a GPU in work on a stream after parameter_wait,
-/// and then calls parameters_changed.
+/// after parameter_wait, and for zero_rt_copy. The caller may write to it, on a
+/// GPU in work on a stream after parameter_wait, and then calls
+/// parameters_changed. From measure until the step has been applied or
+/// discarded, the view is read-only.
 zero_rt_status zero_rt_step_parameter(zero_rt_step *step, int32_t parameter,
                                       zero_rt_tensor *out_view);
 /// Makes |stream| wait until a parameter (-1: every parameter) may be read.
