@@ -280,7 +280,8 @@ private:
 };
 
 /// Algebra::substitute for many numbers with common parts. Each part is visited
-/// once. Bases in the results of |function| are replaced, too. |finish|, which
+/// once. Bases in the results of |function| are replaced, too. If |function|
+/// gives the base itself, its operands stay, too. |finish|, which
 /// may be null, gives for each number that results an equal one.
 class Substitution {
 public:

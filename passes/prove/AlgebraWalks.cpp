@@ -47,6 +47,8 @@ Expr Substitution::replace(BaseRef base) {
   if (auto it = replacements.find(base); it != replacements.end())
     return it->second;
   Expr replacement = function(base);
+  if (replacement && replacement->asBase() == base)
+    return replacements[base] = nullptr;
   if (replacement) {
     // |base| itself is not replaced again: its replacement is not known yet.
     replacement = apply(replacement);

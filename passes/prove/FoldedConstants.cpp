@@ -30,7 +30,8 @@ class Exact {
 public:
   explicit Exact(double value) : value(value) {
     convert(APFloat::IEEEquad());
-    isExact = std::isfinite(value);
+    // The sign of -0 may be copied.
+    isExact = std::isfinite(value) && !(value == 0 && std::signbit(value));
   }
   void add(const Exact &other) {
     note(value.add(other.value, APFloat::rmNearestTiesToEven), other);
@@ -135,8 +136,20 @@ static Expr foldGroups(Algebra &algebra, Expr a) {
   return algebra.sum(addends);
 }
 
+/// Whether |base| is a number made by arithmetic of its operands.
+static bool isArithmetic(BaseRef base) {
+  static constexpr llvm::StringLiteral names[] = {
+      "sqrt", "inverse", "divf", "subf", "addf", "mulf", "sum"};
+  return base->kind != BaseKind::operation ||
+         llvm::is_contained(names, base->name);
+}
+
 Substitution prove::foldConstants(Algebra &algebra) {
   return Substitution(
-      algebra, [](BaseRef) -> Expr { return nullptr; },
+      algebra,
+      [&algebra](BaseRef base) {
+        return isArithmetic(base) ? nullptr
+                                  : algebra.product({1, 1}, {{base, 1}});
+      },
       [&algebra](Expr a) { return foldGroups(algebra, a); });
 }

@@ -17,7 +17,8 @@
 namespace zero::prove {
 
 /// Makes one constant of each sum of products of constants that is a number of
-/// f64. Other sums stay as they are.
+/// f64. Other sums stay as they are, and so do operands of comparisons, minima
+/// and the like: 1 + 1e-8 > 1 is false in f32, where both sides are 1.
 Substitution foldConstants(Algebra &algebra);
 
 } // namespace zero::prove

@@ -63,6 +63,18 @@ TEST_F(FoldedConstantsTest, SumsThatNeedMoreDigitsStay) {
   EXPECT_EQ(fold(infinite), infinite);
 }
 
+TEST_F(FoldedConstantsTest, WhatIsComparedStays) {
+  // 1 + 2^-40 > 1 is false in f32.
+  Expr little = algebra.add(one, algebra.constant(0x1p-40));
+  for (const char *name : {"cmpf ogt", "minimumf", "maxnumf", "copysign"}) {
+    Expr compared = algebra.operation(name, {little, m});
+    EXPECT_EQ(fold(compared), compared) << name;
+  }
+  EXPECT_NE(fold(algebra.squareRoot(little)), algebra.squareRoot(little));
+  Expr minusZero = algebra.add(algebra.constant(-0.0), m);
+  EXPECT_EQ(fold(minusZero), minusZero);
+}
+
 TEST_F(FoldedConstantsTest, NumbersStayWhatTheyAre) {
   std::mt19937 random(7);
   std::uniform_real_distribution<float> real(-2, 2);
