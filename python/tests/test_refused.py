@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -200,6 +201,50 @@ def test_groups_are_fixed() -> None:
         ZeroOptError, match="a compiled step has the parameters that it was"
     ):
         optimizer.add_param_group({"params": make().parameters()})
+
+
+def append(groups: Any) -> None:
+    groups[0]["params"].append(nn.Parameter(torch.ones(1)))
+
+
+def replace(groups: Any) -> None:
+    groups[0]["params"][0] = groups[1]["params"][0]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            lambda groups: groups.reverse(),
+            "parameter group 0 has parameter 'group1.0' in place 0, and had parameter "
+            "'group0.0' when the optimizer was created; put param_groups back and freeze",
+        ),
+        (
+            lambda groups: groups[0]["params"].pop(0),
+            "parameter group 0 has no parameter in place 0, and had parameter 'group0.0'",
+        ),
+        (
+            append,
+            "parameter group 0 has a parameter that is not of the optimizer in place 1, "
+            "and had no parameter when",
+        ),
+        (replace, "parameter group 0 has parameter 'group1.0' in place 0, and had param"),
+        (
+            lambda groups: groups.pop(),
+            "the optimizer has 1 parameter groups, and had 2 when it was created; create",
+        ),
+    ],
+)
+def test_changed_groups(change: Callable[[Any], Any], message: str) -> None:
+    model = make()
+    optimizer = zo.SGD([{"params": [model.weight]}, {"params": [model.bias], "lr": 0.5}])
+    step_once(model, optimizer)
+    groups = [{**group, "params": [*group["params"]]} for group in optimizer.param_groups]
+    change(optimizer.param_groups)
+    with pytest.raises(ZeroOptError, match=re.escape(message)):
+        step_once(model, optimizer)
+    optimizer.param_groups = groups
+    optimizer.step()
 
 
 def test_copies() -> None:

@@ -32,6 +32,7 @@ from zero_opt.torch._description import (
 )
 from zero_opt.torch._device import find_device
 from zero_opt.torch._files import FileCheckpoints, refuse_within_step
+from zero_opt.torch._groups import Groups
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 from zero_opt.torch._sharding import Sharding
 from zero_opt.torch._source import Weights
@@ -117,6 +118,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         # As torch's optimizers have them since version 2.6.
         for group, listed in zip(self.param_groups, groups, strict=True):
             group["param_names"] = [name for name, _ in listed.params]
+        self._groups = Groups(self.param_groups)
         self.stage = zero  # of ZeRO
         self._max_norm = max_norm
         self._outcome: Outcome | None = None
@@ -246,10 +248,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._handles[entry.number] = register(self._delivery.make_hook(entry, check))
 
     def _replace(self, entry: Placed, parameter: torch.Tensor) -> None:
-        for group in self.param_groups:
-            group["params"] = [
-                parameter if p is entry.parameter else p for p in group["params"]
-            ]
+        self._groups.replace(self.param_groups, entry.parameter, parameter)
         self._handles[entry.number].remove()
         self._add_hook(entry, parameter)
 
@@ -300,6 +299,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._groups.check(self.param_groups)
         self._sharding.end_all()
         if self._delivery.passes:
             self._sharding.check_ended()
