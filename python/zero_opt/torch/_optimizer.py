@@ -38,6 +38,7 @@ from zero_opt.torch._sharding import Sharding
 from zero_opt.torch._source import Weights
 from zero_opt.torch._state import State
 from zero_opt.torch._state_dicts import StateDicts
+from zero_opt.torch._storages import check_storages
 from zero_opt.torch._units import (
     KeepAfterForward,
     Unit,
@@ -132,6 +133,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             named for g in groups for named in g.params if not named[1].requires_grad
         ]
         named = list_trained(groups)
+        check_storages([(name, p) for _, name, p in named], self._frozen, model)
         self._device = find_device((n, values.find_device(p)) for _, n, p in named)
         self._trained_groups = sorted({n for n, _, _ in named if n is not None})
         found: list[Unit] = []
