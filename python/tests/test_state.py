@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import io
+import pathlib
 from typing import Any
 
 import pytest
@@ -184,6 +185,51 @@ def test_wrong_states() -> None:
         optimizer.load_state_dict(optimizer.state_dict())
     optimizer.zero_grad()
     optimizer.load_state_dict(optimizer.state_dict())
+
+
+def test_the_state_is_a_copy(tmp_path: pathlib.Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = zo.AdamW(model)
+
+    def step() -> None:
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+
+    def refuse(message: str, call: Any) -> None:
+        with pytest.raises(ZeroOptError, match=message):
+            call()
+
+    step()
+    refuse("optimizer.state cannot be set", lambda: setattr(optimizer, "state", {}))
+    entry = optimizer.state[model.weight]
+    for change in (
+        lambda: entry.update(exp_avg=torch.zeros(6)),
+        lambda: entry.__setitem__("exp_avg", torch.zeros(6)),
+        entry.clear,
+    ):
+        refuse("an entry of optimizer.state is a copy; change state_dict", change)
+    copied = copy.deepcopy(entry)
+    copied["exp_avg"] = torch.zeros(6)
+    assert is_equal(through_a_file(dict(entry)), dict(entry))
+    step()  # what was read may be kept
+    message = "'exp_avg' of parameter 'weight' in optimizer.state was written, and is a co"
+    optimizer.state[model.weight]["exp_avg"].zero_()
+    refuse(message, step)
+    refuse(message, optimizer.step)
+    optimizer.zero_grad()
+    saved = optimizer.state_dict()
+    saved["state"][0]["exp_avg"].zero_()
+    optimizer.load_state_dict(saved)
+    assert not optimizer.state[model.weight]["exp_avg"].any()
+    step()
+    optimizer.save_checkpoint(tmp_path)
+    entry["exp_avg_sq"].mul_(2)
+    optimizer.load_checkpoint(tmp_path)
+    step()
+    kept = [*optimizer.state.values()]
+    step()
+    kept[1]["exp_avg_sq"].mul_(2)
+    refuse("'exp_avg_sq' of parameter 'bias' in", step)
 
 
 def save_and_load_elsewhere() -> str:

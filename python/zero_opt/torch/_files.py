@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._delivery import Delivery
+from zero_opt.torch._state import State
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 
@@ -16,6 +17,7 @@ Folder: TypeAlias = "str | os.PathLike[str]"
 class _Optimizer(Protocol):
     _step: Step
     _delivery: Delivery
+    _state: State
 
     def _prepare_files(self, call: str, *, within_step: bool = False) -> None: ...
 
@@ -57,6 +59,7 @@ class FileCheckpoints:
         by the number that it saved."""
         self._prepare_files("load_checkpoint")
         number = self._step.load(os.fsencode(folder), within_step=gradients)
+        self._state.copies.forget()
         self._delivery.resume(self._step.count_passes())
         return number
 

@@ -302,6 +302,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             with torch.enable_grad():
                 loss = closure()
         self._groups.check(self.param_groups)
+        self._state.copies.check()
         self._sharding.end_all()
         if self._delivery.passes:
             self._sharding.check_ended()
@@ -428,13 +429,18 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
 
     @property
     def state(self) -> Any:
-        """The state of this rank by parameter. torch.distributed.checkpoint makes a step
-        with gradients of zeros if it is empty."""
+        """A copy of the state of this rank by parameter. torch.distributed.checkpoint makes
+        a step with gradients of zeros if it is empty."""
         return self._state if self._is_complete else {}
 
     @state.setter
     def state(self, _: Any) -> None:
-        """torch sets it when an optimizer is created, and when a state is loaded."""
+        # torch sets it when an optimizer is created.
+        if self._is_complete:
+            raise ZeroOptError(
+                "optimizer.state cannot be set, since the compiled step has the state; "
+                "call load_state_dict(), or create a new optimizer"
+            )
 
     def _prepare_files(self, call: str, *, within_step: bool = False) -> None:
         if within_step and self._delivery.passes:

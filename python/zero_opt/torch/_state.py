@@ -22,6 +22,7 @@ from zero_opt._step import StateEntry, Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _pieces
 from zero_opt.torch._aliases import Placed
+from zero_opt.torch._copies import Copies
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._parameters import DTYPES
 
@@ -54,6 +55,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         self._step = step
         self._trained = trained
         self._recipe = recipe
+        self.copies = Copies()
         # By number of the parameter and role.
         self._entries: dict[int, dict[str, list[StateEntry]]] = {}
         self._counters: dict[int, dict[str, StateEntry]] = {}
@@ -91,7 +93,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
     def __getitem__(self, parameter: torch.Tensor) -> dict[str, Any]:
         for trained in self._trained:
             if trained.parameter is parameter:
-                return self.read(trained)
+                return self.copies.give(trained.name, self.read(trained))
         raise KeyError(parameter)
 
     def list_counters(self, trained: Placed) -> list[str]:
@@ -166,6 +168,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         return writes
 
     def write(self, writes: Writes) -> None:
+        self.copies.forget()
         for entry, values in writes:
             _write(self._step, entry, values)
 
