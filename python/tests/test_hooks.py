@@ -157,6 +157,32 @@ def test_a_failed_backward_pass_leaves_a_usable_optimizer() -> None:
     assert not torch.equal(model[0].weight, before[0])
 
 
+def make_another_pass(zero: int) -> list[str]:
+    """Rank 1 makes one pass more. What each rank then gets from its calls."""
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0, zero=zero)
+    messages = []
+    calls: list[Any] = [lambda: plain(model, torch.ones(2, 6)).backward()] * 2
+    for call in [*calls[get_rank() == 0 :], optimizer.step, optimizer.step]:
+        try:
+            call()
+        except ZeroOptError as error:
+            messages.append(str(error))
+            assert all(p.grad is None for p in model.parameters())
+    optimizer.close()
+    return messages
+
+
+def test_a_pass_that_other_ranks_make_fail(workers: Workers) -> None:
+    for messages in workers.run(make_another_pass, 2):
+        first, *others = messages
+        assert "rank 0 is in" in first
+        for message in others:
+            assert "can only be destroyed since" in message
+            assert message.endswith("; close() the optimizer, and create a new one")
+        assert others
+
+
 def test_zero_grad_drops_gradients() -> None:
     model, other = make_layers(), make_layers()
     optimizer = zo.SGD(model, lr=1.0)

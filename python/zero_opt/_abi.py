@@ -218,10 +218,11 @@ class Runtime:
 
     def error(self, status: int) -> ZeroOptError:
         """The error of the last call, which returned |status|."""
-        return ZeroOptError(
-            self._message().decode(errors="replace"),
-            self._status_name(status).decode(),
-        )
+        message = self._message().decode(errors="replace")
+        name = self._status_name(status).decode()
+        if name == "poisoned":
+            message += "; close() the optimizer, and create a new one"
+        return ZeroOptError(message, name)
 
     def call(self, name: str, *arguments: Any) -> None:
         if status := self.functions[name](*arguments):

@@ -95,33 +95,36 @@ class Delivery:
                     f"the gradient of parameter '{name}' was taken by another hook; remove "
                     "that hook, or register it on the gradient with register_hook()"
                 )
-            is_anew = number in delivered
-            if check is not None or is_anew or self._has_ended or not self._has_callback:
-                try:
+            try:
+                is_anew = number in delivered
+                if (
+                    check is not None
+                    or is_anew
+                    or self._has_ended
+                    or not self._has_callback
+                ):
                     if check is not None:
                         check()
                     self.begin(is_anew)
-                except BaseException:
-                    # The next backward pass would add to it.
-                    parameter.grad = None
-                    raise
-            if gradient.layout is not strided:
-                raise ZeroOptError(
-                    f"the gradient of parameter '{name}' is sparse; make the module "
-                    "with sparse=False"
-                )
-            if gradient.dtype is not dtype:
-                raise ZeroOptError(
-                    f"the gradient of parameter '{name}' has dtype {gradient.dtype}, and "
-                    f"the parameter {dtype}; leave its grad_dtype as it is"
-                )
-            if gradient.is_neg():
-                gradient = gradient.resolve_neg()
-            if not gradient.is_contiguous():
-                gradient = gradient.contiguous()
-            take(gradient)
-            delivered.add(number)
-            parameter.grad = None
+                if gradient.layout is not strided:
+                    raise ZeroOptError(
+                        f"the gradient of parameter '{name}' is sparse; make the module "
+                        "with sparse=False"
+                    )
+                if gradient.dtype is not dtype:
+                    raise ZeroOptError(
+                        f"the gradient of parameter '{name}' has dtype {gradient.dtype}, "
+                        f"and the parameter {dtype}; leave its grad_dtype as it is"
+                    )
+                if gradient.is_neg():
+                    gradient = gradient.resolve_neg()
+                if not gradient.is_contiguous():
+                    gradient = gradient.contiguous()
+                take(gradient)
+                delivered.add(number)
+            finally:
+                # Also after an error: the next backward pass would add to it.
+                parameter.grad = None
 
         self._hooks[number] = deliver
         return deliver
