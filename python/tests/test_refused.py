@@ -65,6 +65,15 @@ def test_arguments() -> None:
     )
     two = [("w", nn.Parameter(torch.ones(1))), ("w", nn.Parameter(torch.ones(1)))]
     refuse("two parameters have the name 'w'; give each a name of its own", two)
+    w, _ = make().parameters()
+    message = "the optimizer got one parameter twice, as '{}' and as '{}'; list it once"
+    refuse(message.format("param.0", "param.1"), [w, w])
+    groups = [{"params": [("w", w)]}, {"params": [w]}]
+    refuse(message.format("w", "group1.0"), groups)
+    tied = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3, bias=False))
+    tied[1].weight = tied[0].weight
+    named = tied.named_parameters(remove_duplicate=False)
+    refuse(message.format("0.weight", "1.weight"), named)
     refuse(
         "AdamW has no argument 'amsgrad'; leave it out, or use the optimizer of torch",
         make(),

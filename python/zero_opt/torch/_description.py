@@ -12,6 +12,7 @@ import torch
 from zero_opt import compiler
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import check_free
+from zero_opt.torch._groups import check_listed_once
 from zero_opt.torch._parameters import DTYPES, ListedGroup, Named, check_parameter
 from zero_opt.torch._units import KeepAfterForward, Unit
 
@@ -222,6 +223,7 @@ def check_arguments(
             f"loss_scale must be 'dynamic' or a positive number, got {loss_scale!r}; leave "
             "it out where losses are not scaled"
         )
+    check_listed_once(groups)
     names: dict[str, torch.Tensor] = {}
     for number, group in enumerate(groups):
         where = f"in parameter group {number}, "

@@ -14,6 +14,20 @@ from typing import Any
 import torch
 
 from zero_opt.errors import ZeroOptError
+from zero_opt.torch._parameters import ListedGroup
+
+
+def check_listed_once(groups: list[ListedGroup]) -> None:
+    """torch would update a parameter of two places twice."""
+    names: dict[int, str] = {}
+    for group in groups:
+        for name, parameter in group.params:
+            if id(parameter) in names:
+                raise ZeroOptError(
+                    f"the optimizer got one parameter twice, as '{names[id(parameter)]}' "
+                    f"and as '{name}'; list it once"
+                )
+            names[id(parameter)] = name
 
 
 def _is_same(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
