@@ -265,15 +265,24 @@ def test_transposed_data() -> None:
     assert torch.equal(model.weight, before - gradient)
 
 
-def test_a_frozen_parameter_that_thaws() -> None:
+@pytest.mark.parametrize("passes", [0, 1])
+def test_a_frozen_parameter_that_thaws(passes: int) -> None:
+    """Before a step, or behind a backward pass of it."""
     model = make(torch.float32)
     model[0].weight.requires_grad_(False)
     optimizer = zo.SGD(model, lr=0.5)
+    for _ in range(passes):
+        model(torch.ones(1, 5)).sum().backward()
     model[0].weight.requires_grad_(True)
     message = "parameter '0.weight' required no gradient when the optimizer was created"
     with pytest.raises(ZeroOptError, match=message):
         model(torch.ones(1, 5)).sum().backward()
-    del optimizer
+    with pytest.raises(ZeroOptError, match=message):
+        optimizer.step()
+    model[0].weight.requires_grad_(False)
+    optimizer.zero_grad()
+    model(torch.ones(1, 5)).sum().backward()
+    optimizer.step()
 
 
 def test_a_parameter_that_freezes() -> None:

@@ -256,17 +256,20 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
 
     def _prepare_pass(self, is_first: bool) -> list[Placed]:
         """Returns the parameters that were replaced."""
+        self._check_frozen()
         if not is_first:
             self._aliases.check_in_place()
             return []
         self._wait_for_outcome()
+        return self._aliases.find_replaced()
+
+    def _check_frozen(self) -> None:
         for name, parameter in self._frozen:
             if parameter.requires_grad:
                 raise ZeroOptError(
                     f"parameter '{name}' required no gradient when the optimizer was "
                     "created, and does now; create a new optimizer"
                 )
-        return self._aliases.find_replaced()
 
     def _check_open(self) -> None:
         if self._aliases.is_released:
@@ -306,6 +309,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._sharding.end_all()
         if self._delivery.passes:
             self._sharding.check_ended()
+            self._check_frozen()
             self._aliases.check_in_place()
             self._check_nothing_rests()
         else:
