@@ -12,6 +12,7 @@ from models import make_model
 from torch import nn
 
 import zero_opt.torch as zo
+from zero_opt import ZeroOptError
 
 # Of the values of parameters, which are about 1. The largest difference after three steps
 # is a few units in the last place of f32.
@@ -99,6 +100,43 @@ def test_param_groups_are_read_at_step() -> None:
             torch.optim.AdamW,
             lambda group, step: seen.append(step) or group.update(lr=len(seen) * 1e-3),
         )
+
+
+def test_momentum_is_read_at_step() -> None:
+    def change(group: dict[str, Any], step: int) -> None:
+        group["momentum"] = 0.9 - 0.2 * step
+
+    train(
+        lambda model: zo.SGD(model, lr=0.1, momentum=0.5),
+        lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.5),
+        change,
+    )
+
+
+@pytest.mark.parametrize("before, now", [(0.0, 0.9), (0.9, 0.0)])
+def test_momentum_that_begins_or_ends(before: float, now: float) -> None:
+    """torch makes a buffer with the first momentum, and then keeps it."""
+    model = nn.Linear(3, 2)
+    groups = [{"params": [p]} for p in model.parameters()]
+    optimizer = zo.SGD(groups, momentum=0.3)
+
+    def step(momentum: float) -> None:
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.param_groups[1]["momentum"] = momentum
+        optimizer.step()
+
+    step(before)
+    message = (
+        f"in parameter group 1, momentum is {now} and was {before} in the last step: a "
+        "change between 0 and another number needs other state; create a new optimizer"
+    )
+    with pytest.raises(ZeroOptError, match=message):
+        step(now)
+    optimizer.zero_grad()
+    step(before)
+    # A state that is loaded says its own.
+    optimizer.load_state_dict(optimizer.state_dict())
+    step(now)
 
 
 def test_max_norm_is_read_at_step() -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -42,6 +42,22 @@ class Recipe:
     state: Mapping[str, str]
     torch_kind: Callable[[list[torch.Tensor]], torch.optim.Optimizer] | None
     ir: str | None = None
+    # Hyperparameters that stay 0, or stay other than 0: torch begins state anew where they
+    # change.
+    switches: tuple[str, ...] = ()
+
+    def check_switches(
+        self, groups: Sequence[int], before: Sequence[float], now: Sequence[float]
+    ) -> None:
+        """|before| and |now| have all hyperparameters of |groups|, for two steps."""
+        names = [(number, name) for number in groups for name in self.hyper]
+        for (number, name), had, has in zip(names, before, now, strict=False):
+            if name in self.switches and (had == 0) != (has == 0):
+                raise ZeroOptError(
+                    f"in parameter group {number}, {name} is {has} and was {had} in the "
+                    "last step: a change between 0 and another number needs other state; "
+                    "create a new optimizer"
+                )
 
     def get_beta(self, counter: str) -> Callable[[dict[str, Any]], float] | None:
         """The hyperparameter whose product over steps |counter| is: "beta1" of "beta1_t".

@@ -123,6 +123,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self.stage = zero  # of ZeRO
         self._max_norm = max_norm
         self._outcome: Outcome | None = None
+        # Empty before the first step, and after state was loaded.
+        self._last_inputs: list[float] = []
         # Whether a GPU may still work on the last step.
         self._is_pending = False
         self._ranks = ranks = _ranks.find_ranks(process_group)
@@ -295,6 +297,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             for number in self._trained_groups
             for read in self.recipe.hyper.values()
         ]
+        self.recipe.check_switches(self._trained_groups, self._last_inputs, inputs)
         return inputs if self._max_norm is None else [*inputs, float(self._max_norm)]
 
     @torch.no_grad()
@@ -333,6 +336,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._aliases.take_writes()
         try:
             self._step.apply(inputs, stream)
+            self._last_inputs = inputs
             self._is_pending = True
             self._step.wait_for_parameters(stream)
             self._aliases.note_step()

@@ -23,6 +23,7 @@ class StateDicts(torch.optim.Optimizer):
     recipe: Recipe
     _aliases: Aliases
     _gather_dtype: torch.dtype | None
+    _last_inputs: list[float]
     _model: weakref.ref[nn.Module] | None
     _ranks: Ranks
     _sharding: Sharding
@@ -127,6 +128,7 @@ class StateDicts(torch.optim.Optimizer):
         self._state.load(states)
         # The model says what its parameters are, whichever of the two is loaded first.
         self._aliases.expect_writes()
+        self._last_inputs = []
         super().load_state_dict({"state": {}, "param_groups": groups})
 
     def load_universal_checkpoint(self, folder: _universal.Folder) -> int:

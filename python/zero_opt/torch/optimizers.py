@@ -126,7 +126,7 @@ class Adam(CompiledOptimizer):
 class SGD(CompiledOptimizer):
     """SGD with momentum, as torch.optim.SGD without dampening and Nesterov momentum."""
 
-    recipe = Recipe("sgd", _SGD, _MOMENTUM, torch.optim.SGD)
+    recipe = Recipe("sgd", _SGD, _MOMENTUM, torch.optim.SGD, switches=("momentum",))
 
     def __init__(
         self,
