@@ -196,6 +196,21 @@ def test_zero_grad_drops_gradients() -> None:
         torch.testing.assert_close(p, q)
 
 
+def test_zero_grad_to_zeros() -> None:
+    """A warning says once that it is as zero_grad() to None."""
+    model = make_layers()
+    optimizer = zo.SGD(model, lr=1.0, weight_decay=0.5)
+    with pytest.warns(UserWarning, match="is left out of the step, and not upd") as caught:
+        for _ in range(2):
+            optimizer.zero_grad(set_to_none=False)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    before = [p.detach().clone() for p in model.parameters()]
+    model[0](torch.ones(2, 6)).sum().backward()
+    optimizer.step()
+    assert not torch.equal(model[0].weight, before[0])
+    assert torch.equal(model[2].weight, before[2])
+
+
 def share_values() -> list[torch.Tensor]:
     torch.manual_seed(get_rank())
     model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 6))

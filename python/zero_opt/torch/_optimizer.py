@@ -123,6 +123,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self.stage = zero  # of ZeRO
         self._max_norm = max_norm
         self._outcome: Outcome | None = None
+        self._has_warned = False  # of zero_grad(set_to_none=False)
         # Empty before the first step, and after state was loaded.
         self._last_inputs: list[float] = []
         # Whether a GPU may still work on the last step.
@@ -368,7 +369,15 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         return self._outcome is not None and self._outcome.was_skipped
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops the gradients since the last step, on every rank that calls this."""
+        """Drops the gradients since the last step, on every rank that calls this. It sets
+        them to None in any case."""
+        if not set_to_none and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "zero_grad(set_to_none=False) sets gradients to None: a parameter that gets "
+                "no gradient is left out of the step, and not updated with zeros",
+                stacklevel=2,
+            )
         super().zero_grad(set_to_none=True)
         self._sharding.end_all()
         if self._delivery.passes:
