@@ -6,10 +6,13 @@ from __future__ import annotations
 import copy
 import os
 import pathlib
+import shutil
+import warnings
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from checkpoints import Layout, join, make, read, train
 from models import make_model
 from ranks import Workers
@@ -129,6 +132,39 @@ def test_refused(tmp_path: pathlib.Path) -> None:
     optimizer.close()
     with pytest.raises(ZeroOptError, match="was closed"):
         optimizer.save_checkpoint(folder)
+
+
+def close_with_a_checkpoint(folder: str, is_gone: bool) -> list[str]:
+    model, optimizer = make(
+        Layout(dist.get_world_size() if dist.is_initialized() else 1, 1)
+    )
+    optimizer.save_checkpoint(folder, 1)
+    optimizer.begin_checkpoint(folder, 2)
+    model.compute_loss(torch.Generator()).backward()
+    if is_gone:
+        shutil.rmtree(folder)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        optimizer.close()
+        optimizer.close()
+    return [str(warning.message) for warning in caught]
+
+
+def test_close_with_a_checkpoint(workers: Workers, tmp_path: pathlib.Path) -> None:
+    """A rank that is alone ends it; with others it is lost."""
+    folder = str(tmp_path / "a")
+    assert close_with_a_checkpoint(folder, False) == []
+    assert zo.AdamW(make_model("mlp")).load_checkpoint(folder) == 2
+    message = (
+        "close() came before end_checkpoint(), and the checkpoint that was begun in "
+        f"'{folder}' is lost"
+    )
+    remedy = "; call end_checkpoint() on all ranks before close()"
+    for found in workers.run(close_with_a_checkpoint, folder, False):
+        assert found == [message + remedy]
+    assert zo.AdamW(make_model("mlp")).load_checkpoint(folder) == 1
+    (warning,) = close_with_a_checkpoint(folder, True)
+    assert warning.startswith(f"{message} (") and warning.endswith(f"){remedy}")
 
 
 PASSES = 4

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Protocol, TypeAlias
 
 from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch._delivery import Delivery
+from zero_opt.torch._ranks import Ranks
 from zero_opt.torch._state import State
 
 Folder: TypeAlias = "str | os.PathLike[str]"
@@ -18,6 +20,8 @@ class _Optimizer(Protocol):
     _step: Step
     _delivery: Delivery
     _state: State
+    _ranks: Ranks
+    _begun_folder: Folder | None
 
     def _prepare_files(self, call: str, *, within_step: bool = False) -> None: ...
 
@@ -27,6 +31,8 @@ class FileCheckpoints:
     on any number of ranks, at any stage. All ranks make each call, between steps or between
     two backward passes of a step. Frozen parameters, buffers and param_groups are not in
     it."""
+
+    _begun_folder: Folder | None = None
 
     def save_checkpoint(self: _Optimizer, folder: Folder, number: int = 0) -> None:
         """All ranks see |folder|. The checkpoint that is there stays until the new one is
@@ -39,14 +45,38 @@ class FileCheckpoints:
 
     def begin_checkpoint(self: _Optimizer, folder: Folder, number: int = 0) -> None:
         """As save_checkpoint, and a thread writes while training goes on. The folder has
-        the previous checkpoint until end_checkpoint."""
+        the previous checkpoint until end_checkpoint, which comes before close()."""
         self._prepare_files("begin_checkpoint", within_step=True)
         self._step.begin_save(os.fsencode(folder), number)
+        self._begun_folder = folder
 
     def end_checkpoint(self: _Optimizer) -> None:
         """Waits until the files are on the disk."""
         self._prepare_files("end_checkpoint", within_step=True)
+        self._begun_folder = None
         self._step.end_save()
+
+    def _end_begun_checkpoint(self: _Optimizer) -> None:
+        """Before the optimizer is closed. Other ranks may not make this call, so only a
+        rank that is alone can end what it began."""
+        folder, self._begun_folder = self._begun_folder, None
+        if folder is None:
+            return
+        reason = ""
+        if self._ranks.size == 1:
+            try:
+                if self._delivery.passes:
+                    self._delivery.discard()  # no save ends within a backward pass
+                self._step.end_save()
+                return
+            except ZeroOptError as error:
+                reason = f" ({error})"
+        warnings.warn(
+            f"close() came before end_checkpoint(), and the checkpoint that was begun in "
+            f"'{os.fsdecode(folder)}' is lost{reason}; call end_checkpoint() on all ranks "
+            "before close()",
+            stacklevel=3,
+        )
 
     def load_checkpoint(self: _Optimizer, folder: Folder, *, gradients: bool = True) -> int:
         """Returns the number of the checkpoint. Parameters of the model change in place.

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from zero_opt.errors import ZeroOptError
-from zero_opt.torch._parameters import ListedGroup
+from zero_opt.torch._parameters import ListedGroup, Named
 
 
 def check_listed_once(groups: list[ListedGroup]) -> None:
@@ -28,6 +28,16 @@ def check_listed_once(groups: list[ListedGroup]) -> None:
                     f"and as '{name}'; list it once"
                 )
             names[id(parameter)] = name
+
+
+def check_frozen(frozen: list[Named]) -> None:
+    """Refuses parameters that no step updates, and that require a gradient now."""
+    for name, parameter in frozen:
+        if parameter.requires_grad:
+            raise ZeroOptError(
+                f"parameter '{name}' required no gradient when the optimizer was "
+                "created, and does now; create a new optimizer"
+            )
 
 
 def _is_same(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:

@@ -32,7 +32,7 @@ from zero_opt.torch._description import (
 )
 from zero_opt.torch._device import find_device
 from zero_opt.torch._files import FileCheckpoints, refuse_within_step
-from zero_opt.torch._groups import Groups
+from zero_opt.torch._groups import Groups, check_frozen
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 from zero_opt.torch._sharding import Sharding
 from zero_opt.torch._source import Weights
@@ -259,20 +259,12 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
 
     def _prepare_pass(self, is_first: bool) -> list[Placed]:
         """Returns the parameters that were replaced."""
-        self._check_frozen()
+        check_frozen(self._frozen)
         if not is_first:
             self._aliases.check_in_place()
             return []
         self._wait_for_outcome()
         return self._aliases.find_replaced()
-
-    def _check_frozen(self) -> None:
-        for name, parameter in self._frozen:
-            if parameter.requires_grad:
-                raise ZeroOptError(
-                    f"parameter '{name}' required no gradient when the optimizer was "
-                    "created, and does now; create a new optimizer"
-                )
 
     def _check_open(self) -> None:
         if self._aliases.is_released:
@@ -313,7 +305,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._sharding.end_all()
         if self._delivery.passes:
             self._sharding.check_ended()
-            self._check_frozen()
+            check_frozen(self._frozen)
             self._aliases.check_in_place()
             self._check_nothing_rests()
         else:
@@ -374,8 +366,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         if not set_to_none and not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                "zero_grad(set_to_none=False) sets gradients to None: a parameter that gets "
-                "no gradient is left out of the step, and not updated with zeros",
+                "zero_grad(set_to_none=False) sets gradients to None: a parameter that "
+                "gets no gradient is left out of the step, and not updated with zeros",
                 stacklevel=2,
             )
         super().zero_grad(set_to_none=True)
@@ -501,8 +493,12 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
 
     def close(self) -> None:
         """Gives the parameters memory of their own and removes all hooks. Deleting the
-        optimizer does the same."""
+        optimizer does the same. A checkpoint that was begun is lost, with a warning; one
+        rank alone ends it."""
         try:
             self._wait_for_outcome()
         finally:
-            self._finalizer()
+            try:
+                self._end_begun_checkpoint()
+            finally:
+                self._finalizer()
