@@ -13,6 +13,7 @@ import torch.distributed.checkpoint as dcp
 from models import make_model
 from ranks import Workers
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from training import get_rank
 
 import zero_opt.torch as zo
@@ -149,6 +150,48 @@ def test_a_loss_that_is_not_scaled() -> None:
     loss = torch.ones(())
     assert plain.scale(loss) is loss
     assert plain.loss_scale == 1
+
+
+def test_each_pass_has_a_scaled_loss() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = zo.SGD(model, lr=1.0, loss_scale=8.0)
+    message = r"backward\(\) of a loss that is not scaled"
+
+    def compute(is_checkpointed: bool = False) -> torch.Tensor:
+        x = torch.ones(1, 3, requires_grad=is_checkpointed)
+        if is_checkpointed:
+            return checkpoint(model, x, use_reentrant=True).sum()
+        return model(x).sum()
+
+    def refuse(loss: torch.Tensor) -> None:
+        with pytest.raises(ZeroOptError, match=message):
+            loss.backward()
+
+    optimizer.scale(compute()).backward()
+    refuse(compute())
+    optimizer.zero_grad()
+    optimizer.scale(compute())  # to be logged
+    optimizer.scale(compute().detach())
+    refuse(compute())
+    optimizer.scale(compute(True)).backward()
+    refuse(compute(True))
+    optimizer.zero_grad()
+    before = model.bias.detach().clone()
+    # Two passes of one loss; two losses in one pass; inner passes; gradients that an
+    # earlier pass has scaled.
+    scaled = optimizer.scale(compute())
+    scaled.backward(retain_graph=True)
+    scaled.backward()
+    torch.autograd.backward([optimizer.scale(compute()), optimizer.scale(compute())])
+    (optimizer.scale(compute(True) + compute(True)) / 2).backward()
+    output = model(torch.ones(1, 3))
+    (gradient,) = torch.autograd.grad(optimizer.scale(output.sum()), output)
+    model(torch.ones(1, 3)).backward(gradient)
+    refuse((model(torch.ones(1, 3)) * gradient).sum())
+    loss = (model(torch.ones(1, 3)) * gradient).sum()
+    optimizer.scale(loss / optimizer.loss_scale).backward()
+    optimizer.step()
+    torch.testing.assert_close(model.bias.detach(), before - 7)
 
 
 def save_scale(folder: str) -> dict[str, Any]:

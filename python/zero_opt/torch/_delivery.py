@@ -69,7 +69,8 @@ class Delivery:
         self._is_closed = True
         # Whether no pass began since the step was loaded.
         self._is_loaded = False
-        # Whether losses have to be scaled, and whether one was since the last step.
+        # Whether losses have to be scaled, and whether a backward pass went through a
+        # scaled one, and none that delivered gradients has ended since.
         self.needs_scale = False
         self.is_scaled = False
         self.takes_one_pass = False
@@ -128,6 +129,18 @@ class Delivery:
 
         self._hooks[number] = deliver
         return deliver
+
+    def note_scaled(self, _: torch.Tensor) -> None:
+        """A hook of a scaled loss: a backward pass begins there. Its end is known here also
+        where all its gradients are delivered by inner passes."""
+        self.is_scaled = True
+        passes = self.passes
+
+        def end() -> None:
+            if self.passes > passes and not _is_nested():
+                self.is_scaled = False
+
+        Variable._execution_engine.queue_callback(end)
 
     def begin(self, is_anew: bool) -> None:
         """Begins a pass if none is open, or |is_anew|."""
@@ -201,7 +214,8 @@ class Delivery:
         if is_backward and self.needs_scale and not self.is_scaled:
             raise ZeroOptError(
                 "backward() of a loss that is not scaled, and the optimizer has a loss "
-                "scale; call optimizer.scale(loss).backward(), and no GradScaler"
+                "scale; call optimizer.scale(loss).backward(), and no GradScaler; for "
+                "gradients that are scaled, optimizer.scale(loss / optimizer.loss_scale)"
             )
         if self.passes and self.takes_one_pass:
             raise ZeroOptError(
@@ -235,5 +249,6 @@ class Delivery:
         # begins when a parameter arrives again.
         self._has_ended = not _is_nested()
         if self._has_ended:
+            self.is_scaled = False
             self._receiver.flush()
             self.on_end()

@@ -389,12 +389,15 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
         """|loss| times the loss scale, as torch.amp.GradScaler.scale. The step divides by
-        it."""
-        self._delivery.is_scaled = True
+        it. Each backward pass needs a loss of its own that is scaled."""
         if not self._delivery.needs_scale:
             return loss
         # A tensor, so that the loss becomes float32.
-        return loss * torch.tensor(self.loss_scale, device=loss.device)
+        scaled = loss * torch.tensor(self.loss_scale, device=loss.device)
+        if scaled.requires_grad:
+            register: Any = scaled.register_hook
+            register(self._delivery.note_scaled)
+        return scaled
 
     @property
     def max_norm(self) -> float | None:
