@@ -8,7 +8,6 @@
 #include "tools/import/ReadJson.h"
 
 using namespace zero;
-using llvm::StringRef;
 
 /// A mean is a mean, wherever its division happens. These keys move it.
 static void readFactors(ConfigReader &reader) {
