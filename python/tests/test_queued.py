@@ -22,10 +22,9 @@ from test_loss_scale import *  # noqa: F403
 from test_optimizers import *  # noqa: F403
 from test_state import *  # noqa: F403
 from test_taken_over import (  # noqa: F401
-    test_a_write_in_place_within_a_step,
+    test_moves_within_a_step,
     test_replaced_within_a_step,
     test_transposed_data,
-    test_writes_within_a_step,
 )
 
 import zero_opt.torch as zo

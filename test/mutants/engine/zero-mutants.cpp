@@ -77,6 +77,8 @@ constexpr Explanation kExplained[] = {
     {"zrt.accumulator", "",
      "nothing runs by it; it says what a checkpoint within a step saves"},
     {"zrt.program batches", "", "the same"},
+    {"zrt.program inputs", ", which the caller passes to apply",
+     "what the caller passes there is written before it is read"},
     {"zrt.transition handlers: entry twice",
      "what earlier backward passes left is lost",
      "@reopen: what one rank alone has it keeps"},
