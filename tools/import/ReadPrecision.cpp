@@ -63,14 +63,14 @@ static void readLossScale(ConfigReader &reader) {
   config.recipe.lossScale = writeDynamicLossScale(rule);
 }
 
-/// The type that |key| names, in any case; nothing where it names none. That of
-/// communication has fewer names.
+/// The type that |key| names; nothing where it names none. That of
+/// communication has fewer names, and they may be in upper case.
 static std::optional<StringRef> readType(ConfigReader &reader, StringRef key,
                                          bool isTravel = false) {
   std::optional<StringRef> text = reader.getString(key);
   if (!text)
     return std::nullopt;
-  std::string name = text->lower();
+  std::string name = isTravel ? text->lower() : text->str();
   if (isTravel && (StringRef(name).contains("float") || name == "half"))
     name.clear();
   StringRef type = findConfigType(name);

@@ -89,21 +89,23 @@ static LogicalResult divide(StringRef text, ParameterList &list,
 }
 
 /// The norms of single heads of queries and keys have one weight for all heads.
-/// Where each rank has some of the heads, it has a part of the gradient. Those
-/// in |named| stay as they are.
+/// Where each rank has some of the heads, or a part of the gradient of their
+/// projection, it has a part of the gradient. Those in |named| stay as they
+/// are.
 static void findPartialNorms(ParameterList &list,
                              const llvm::StringSet<> &named) {
-  llvm::StringMap<const ListedParameter *> divided; // by module
+  llvm::StringMap<const ListedParameter *> projections; // by module
   for (const ListedParameter &parameter : list.parameters)
-    if (parameter.shardedDim == 0 && parameter.shape.size() == 2)
-      divided[getModule(parameter)] = &parameter;
+    if ((parameter.shardedDim == 0 || parameter.isPartial) &&
+        parameter.shape.size() == 2)
+      projections[getModule(parameter)] = &parameter;
   for (ListedParameter &parameter : list.parameters) {
     StringRef module = getModule(parameter);
     if (parameter.shape.size() != 1 || named.contains(parameter.name) ||
         !(module.ends_with(".q_norm") || module.ends_with(".k_norm")))
       continue;
     std::string projection = (module.drop_back(4) + "proj").str();
-    const ListedParameter *heads = divided.lookup(projection);
+    const ListedParameter *heads = projections.lookup(projection);
     parameter.isPartial = heads && parameter.shape[0] < heads->shape[0];
   }
 }

@@ -74,6 +74,7 @@ CASES = [
     ("warning", "scheduler.params.decay_mom_rate", "diverges", cycle({}, decay_mom_rate=1, decay_step_size=1), cycle({}, decay_mom_rate=1)),
     ("error", "optimizer.type", "expected SGD", {"optimizer": {"type": "sgd"}}, SGD),
     ("error", "communication_data_type", "expected fp32", {"communication_data_type": "float32"}, {"communication_data_type": "FP32"}),
+    ("error", "data_types.grad_accum_dtype", "expected fp32", {"data_types": {"grad_accum_dtype": "FP32"}}, {"data_types": {"grad_accum_dtype": "fp32"}}),
     ("error", "gradient_allreduce_op", "expected mean or sum", {"gradient_allreduce_op": "total"}, {"gradient_allreduce_op": "SUM"}),
     ("error", "gradient_allreduce_op", "stage 3 rejects", {"gradient_allreduce_op": "SUM", **zero(3)}, {"gradient_allreduce_op": "SUM", **zero(2)}),
     ("warning", "fp16.min_loss_scale", "raises the scale", {"fp16": {"enabled": True, "min_loss_scale": 131072}}, {"fp16": {"enabled": True, "min_loss_scale": 131072, "initial_scale_power": 17}}),
