@@ -1,4 +1,4 @@
-//===- Calls.cpp - The calls of handlers as LLVM functions ----------------===//
+//===- Calls.cpp - The calls of handlers, from their C prototypes --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -49,33 +49,33 @@ Call zero::getProgramCall(StringRef name) {
   llvm_unreachable("each call of a handler has a row");
 }
 
-namespace {
-/// The LLVM type of a C argument.
-template <typename T> Type argumentType(MLIRContext *context) {
-  if constexpr (std::is_pointer_v<T>) {
-    return LLVM::LLVMPointerType::get(context);
-  } else if constexpr (std::is_same_v<T, double>) {
-    return Float64Type::get(context);
-  } else {
-    static_assert(std::is_integral_v<T>, "a type that calls.def may use");
-    return IntegerType::get(context, sizeof(T) * 8);
+/// The form of an argument of the C type T.
+template <typename T> static constexpr ArgumentForm formOf() {
+  if constexpr (std::is_same_v<T, zero_rt_step *>)
+    return ArgumentForm::step;
+  else if constexpr (std::is_same_v<T, const zero_rt_event *>)
+    return ArgumentForm::event;
+  else if constexpr (std::is_same_v<T, const int32_t *>)
+    return ArgumentForm::list;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return ArgumentForm::number32;
+  else {
+    static_assert(std::is_same_v<T, int64_t>, "a type that calls.def may use");
+    return ArgumentForm::number64;
   }
 }
 
 template <typename... Args>
-LLVM::LLVMFunctionType functionType(MLIRContext *context,
-                                    zero_rt_status (*)(Args...)) {
-  SmallVector<Type> arguments{argumentType<Args>(context)...};
-  return LLVM::LLVMFunctionType::get(IntegerType::get(context, 32), arguments);
+static ArrayRef<ArgumentForm> formsOf(zero_rt_status (*)(Args...)) {
+  static constexpr ArgumentForm forms[] = {formOf<Args>()...};
+  return forms;
 }
-} // namespace
 
-LLVM::LLVMFunctionType zero::getCallType(MLIRContext *context, Call call) {
+ArrayRef<ArgumentForm> zero::getCallForms(Call call) {
   switch (call) {
 #define ZERO_RT_PROGRAM_CALL(NAME, ARGUMENTS)                                  \
   case Call::NAME:                                                             \
-    return functionType(context,                                               \
-                        static_cast<decltype(zero_rt_calls::NAME)>(nullptr));
+    return formsOf(static_cast<decltype(zero_rt_calls::NAME)>(nullptr));
 #include "zero_rt/calls.def"
   }
   llvm_unreachable("unknown call");

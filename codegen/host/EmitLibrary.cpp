@@ -6,6 +6,7 @@
 
 #include "codegen/host/EmitLibrary.h"
 
+#include "codegen/host/CallRunner.h"
 #include "codegen/host/CudaTables.h"
 #include "codegen/host/EmitHandlers.h"
 #include "codegen/host/GlobalBuilder.h"
@@ -136,6 +137,7 @@ static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
 void zero::emitLibrary(ArrayRef<StageProgram> stages,
                        const LibraryOptions &options, ModuleOp target) {
   GlobalBuilder globals(target);
+  emitCallRunner(globals);
   CudaTables cuda(globals, options.cuda);
   std::string symbol = globals.getSymbol("library");
   std::vector<std::string> libraries{symbol};

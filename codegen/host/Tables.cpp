@@ -451,16 +451,8 @@ FailureOr<Tables> TableReader::build() {
                                << " is not a zero.mesh of this module";
   tables.name = program.getSymName().str();
   tables.ranks = mesh.getNumRanks();
-  // Whatever is said in the IR is part of the plan.
-  if (whole) {
+  if (whole)
     tables.planHash = whole->planHash;
-  } else {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    module.print(os);
-    tables.planHash = llvm::xxh3_64bits(text);
-  }
-
   for (auto [i, op] : llvm::enumerate(program.getOps<zrt::KernelOp>()))
     tables.kernelRows[FlatSymbolRefAttr::get(op)] = i;
   for (auto [i, op] : llvm::enumerate(program.getOps<zrt::ScalarsOp>()))
@@ -491,6 +483,13 @@ FailureOr<Tables> TableReader::build() {
            << " has a name with a byte of 0, which would be read as '" << *cut
            << "'; give another name";
   return std::move(tables);
+}
+
+uint64_t zero::hashPlan(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  return llvm::xxh3_64bits(text);
 }
 
 FailureOr<Tables> zero::buildTables(zrt::ProgramOp program,

@@ -40,7 +40,7 @@ constexpr int64_t kMaxTiedStages = 62;
 
 struct Tables {
   std::string name;
-  uint64_t planHash = 0;
+  uint64_t planHash = 0; // see hashPlan
   int64_t ranks = 1;
   StringBlob strings;
   std::vector<zero_rt_axis_row> axes;
@@ -129,7 +129,11 @@ struct Tables {
   llvm::DenseMap<mlir::Attribute, int64_t> eventRows;
 };
 
-/// Reads |program|. Emits a diagnostic if it is incomplete. If |program| is
+/// The hash of all that the IR of |module| says, which tells plans apart. It
+/// prints |module|, which takes longer than to build the tables.
+uint64_t hashPlan(mlir::ModuleOp module);
+
+/// Reads |program|, without its hash. Emits a diagnostic if it is incomplete. If |program| is
 /// that of one pipeline stage, |whole| are the tables of the program of all
 /// ranks.
 mlir::FailureOr<Tables> buildTables(zrt::ProgramOp program,

@@ -41,6 +41,7 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
   FailureOr<Tables> tables = buildTables(*program);
   if (failed(tables))
     return failure();
+  tables->planHash = hashPlan(scheduled);
 
   OwningOpRef<ModuleOp> target =
       ModuleOp::create(scheduled.getLoc(), scheduled.getName());

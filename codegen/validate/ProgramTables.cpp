@@ -265,14 +265,16 @@ void TableReader::addAccumulators() {
     auto buffer = zrt::lookup<zrt::BufferOp>(symbols, program, symbol);
     return calls.axes(buffer.getValueType().getAxes(PlacementKind::Partial));
   };
+  llvm::DenseMap<Attribute, zrt::AccumulatorOp> accumulators; // by bucket
+  for (auto op : program.getOps<zrt::AccumulatorOp>())
+    accumulators[op.getBucketAttr()] = op;
   for (auto table : program.getOps<zrt::BucketTableOp>())
-    for (auto op : program.getOps<zrt::AccumulatorOp>())
-      if (op.getBucketAttr() == table.getBucketAttr())
-        add("accumulator of " + op.getBucket().str(),
-            {{"in", nameOrNone(op.getBufferAttr())},
-             {"addends over", getPartial(op.getBufferAttr())},
-             {"gradients over", getPartial(table.getGradientAttr())},
-             {"prescaled by", describePrescaled(op.getPrescaledAttr(), mesh)}});
+    if (zrt::AccumulatorOp op = accumulators.lookup(table.getBucketAttr()))
+      add("accumulator of " + op.getBucket().str(),
+          {{"in", nameOrNone(op.getBufferAttr())},
+           {"addends over", getPartial(op.getBufferAttr())},
+           {"gradients over", getPartial(table.getGradientAttr())},
+           {"prescaled by", describePrescaled(op.getPrescaledAttr(), mesh)}});
   ArrayAttr batches = program.getBatchesAttr();
   add("batches",
       {{"on ranks", number(batches ? mesh.getNumRanks(llvm::to_vector(

@@ -116,6 +116,24 @@ Path PathBuilder::build(TransitionOp transition) {
   return std::move(path);
 }
 
+void zrt::walkPaths(llvm::ArrayRef<Path> paths, StringAttr initial,
+                    llvm::function_ref<bool(const Path &)> walk) {
+  llvm::DenseMap<StringAttr, unsigned> changes; // 0: not reached
+  changes[initial] = 1;
+  SmallVector<unsigned> walkedAfter(paths.size(), 0);
+  for (bool hasWalked = true; std::exchange(hasWalked, false);)
+    for (auto [path, walked] : llvm::zip_equal(paths, walkedAfter)) {
+      unsigned now = changes.lookup(path.from);
+      if (now == walked)
+        continue;
+      walked = now;
+      hasWalked = true;
+      bool hasChanged = walk(path);
+      unsigned &reached = changes[path.to];
+      reached += hasChanged || reached == 0;
+    }
+}
+
 std::vector<Path> zrt::enumeratePaths(ProgramOp program) {
   PathBuilder builder(program);
   std::vector<Path> paths;

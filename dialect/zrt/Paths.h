@@ -62,6 +62,13 @@ struct Path {
 /// has ordered least on the first, and what runs after a unit on the second.
 std::vector<Path> enumeratePaths(ProgramOp program);
 
+/// Calls |walk| for each of |paths| whose state |from| is reached, which
+/// |initial| is. |walk| returns whether more is known of the state that the
+/// path leads to. A path is walked again after each change of the state that it
+/// leaves, so what is known of a state must not grow for ever.
+void walkPaths(llvm::ArrayRef<Path> paths, mlir::StringAttr initial,
+               llvm::function_ref<bool(const Path &)> walk);
+
 } // namespace zrt
 
 #endif // ZERO_DIALECT_ZRT_PATHS_H

@@ -42,21 +42,30 @@ static void forwardStores(zrt::ScalarsOp scalars) {
   }
 }
 
-/// The slots of |program| that anything refers to, except for stores.
-static llvm::DenseSet<StringAttr> findRead(zrt::ProgramOp program) {
-  llvm::DenseSet<StringAttr> read;
+using SlotNames = llvm::DenseSet<StringAttr>;
+
+/// The slots of |program| that anything refers to but scalar programs.
+static SlotNames findReadElsewhere(zrt::ProgramOp program) {
+  SlotNames read;
   program->walk([&](Operation *op) {
-    if (!isa<zrt::StoreSlotOp>(op))
+    if (!isa<zrt::StoreSlotOp, zrt::LoadSlotOp>(op))
       op->getAttrDictionary().walk(
           [&](FlatSymbolRefAttr symbol) { read.insert(symbol.getAttr()); });
   });
   return read;
 }
 
+/// Adds the slots that |programs| load to |read|.
+static SlotNames addLoaded(SlotNames read, ArrayRef<zrt::ScalarsOp> programs) {
+  for (zrt::ScalarsOp scalars : programs)
+    for (auto load : scalars.getBody().getOps<zrt::LoadSlotOp>())
+      read.insert(load.getSlotsAttr().getAttr());
+  return read;
+}
+
 /// Removes stores of what is not in |read| or is stored again, and what only
 /// they need. Returns whether a load is gone, so that less is read.
-static bool removeStores(zrt::ScalarsOp scalars,
-                         const llvm::DenseSet<StringAttr> &read) {
+static bool removeStores(zrt::ScalarsOp scalars, const SlotNames &read) {
   bool hasRemovedLoad = false;
   // No load is left behind a store.
   llvm::DenseSet<std::pair<StringAttr, int64_t>> overwritten;
@@ -85,13 +94,14 @@ class PromoteSlotsPass
     for (auto program : getOperation().getOps<zrt::ProgramOp>()) {
       auto programs = llvm::to_vector(program.getOps<zrt::ScalarsOp>());
       llvm::for_each(programs, forwardStores);
+      SlotNames elsewhere = findReadElsewhere(program);
       for (bool isChanged = true; isChanged;) {
         isChanged = false;
-        llvm::DenseSet<StringAttr> read = findRead(program);
+        SlotNames read = addLoaded(elsewhere, programs);
         for (zrt::ScalarsOp scalars : programs)
           isChanged |= removeStores(scalars, read);
       }
-      llvm::DenseSet<StringAttr> read = findRead(program);
+      SlotNames read = addLoaded(elsewhere, programs);
       for (auto slots :
            llvm::make_early_inc_range(program.getOps<zrt::SlotsOp>()))
         if (!read.contains(slots.getSymNameAttr()))

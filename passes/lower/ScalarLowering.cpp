@@ -194,10 +194,16 @@ void ScalarLowering::defineCopy(Value result, Slot slot) {
 }
 
 void ScalarLowering::defineSum(Value result, ArrayRef<Slot> partials) {
-  Value sum = load(partials.front());
-  for (Slot partial : partials.drop_front())
-    sum = body().create<arith::AddFOp>(result.getLoc(), sum, load(partial));
-  define(result, sum);
+  define(result, addAll(partials, result.getLoc()));
+}
+
+Value ScalarLowering::addAll(ArrayRef<Slot> partials, Location loc) {
+  if (partials.size() == 1)
+    return load(partials.front());
+  size_t half = (partials.size() + 1) / 2;
+  Value first = addAll(partials.take_front(half), loc);
+  Value second = addAll(partials.drop_front(half), loc);
+  return body().create<arith::AddFOp>(loc, first, second);
 }
 
 void ScalarLowering::defineSquare(Value result, Slot slot) {

@@ -46,7 +46,9 @@ public:
   void storeConstant(double value, Slot slot);
   /// Copies |slot| to |result|. Later writes of |slot| do not change |result|.
   void defineCopy(mlir::Value result, Slot slot);
-  /// |result| is the sum of |partials|, in order.
+  /// |result| is the sum of |partials|: of the sums of their halves, and so on.
+  /// Its error grows with the logarithm of their number, and few addends are
+  /// in many sums, which the proof all reads.
   void defineSum(mlir::Value result, llvm::ArrayRef<Slot> partials);
   /// |result| is the square of the number in |slot|.
   void defineSquare(mlir::Value result, Slot slot);
@@ -62,6 +64,7 @@ private:
   mlir::OpBuilder &body();
   mlir::Value get(mlir::Value scalar);
   mlir::Value load(Slot slot);
+  mlir::Value addAll(llvm::ArrayRef<Slot> partials, mlir::Location loc);
   void storeNumber(mlir::Value number, Slot slot);
   /// Keeps |old|, the values of |counters| before they change.
   void keepCounters(llvm::ArrayRef<mlir::Value> old, Slot counters);

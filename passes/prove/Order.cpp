@@ -51,7 +51,7 @@ public:
 private:
   void findElsewhere(ArrayRef<AxisCoordinate> stage);
   void begin(const zrt::Path &path, State &state);
-  void walk(const zrt::Path &path);
+  bool walk(const zrt::Path &path);
   void visit(Operation *call, zrt::PathStep step);
   void runHandler(zrt::PathStep step);
   void runOptional(zrt::PathStep step);
@@ -63,7 +63,7 @@ private:
   void wait(StringAttr event, unsigned stream);
   void touch(Access access, StringAttr memory, bool isOptional);
   void keep(Access &access, StringAttr memory, bool pathEnds);
-  void leave(StringAttr target);
+  bool leave(StringAttr target);
   void checkReadable();
   void report(Operation *call, const Access &earlier, StringAttr memory);
   void note(InFlightDiagnostic &diagnostic, const Access &earlier);
@@ -89,7 +89,6 @@ private:
   /// The memory of accesses that have kept an event.
   llvm::DenseMap<StringAttr, llvm::SetVector<StringAttr>> covered;
   llvm::MapVector<StringAttr, State> states; // of the protocol
-  bool hasChanged = false;
 
   // Of the path that is walked.
   const zrt::Path *path = nullptr;
@@ -375,7 +374,9 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
                     /*writes=*/false);
 }
 
-void OrderChecker::walk(const zrt::Path &next) {
+bool OrderChecker::walk(const zrt::Path &next) {
+  if (proof.report.hasErrors())
+    return false; // others would be told again
   begin(next, states[next.from]);
   for (zrt::PathStep step : next.steps) {
     if (bucketsElsewhere.contains(step.arriving) ||
@@ -388,12 +389,13 @@ void OrderChecker::walk(const zrt::Path &next) {
     else
       runHandler(step);
   }
-  leave(next.to);
+  return leave(next.to);
 }
 
-/// Joins what is in flight with what other paths leave in |target|.
-void OrderChecker::leave(StringAttr target) {
-  hasChanged |= !states.contains(target);
+/// Joins what is in flight with what other paths leave in |target|. Returns
+/// whether more is in flight there.
+bool OrderChecker::leave(StringAttr target) {
+  bool hasChanged = false;
   State &joined = states[target];
   for (auto &[memory, accesses] : state) {
     SmallVector<Access, 2> &known = joined[memory];
@@ -404,6 +406,7 @@ void OrderChecker::leave(StringAttr target) {
       hasChanged |= unite(known, access);
     }
   }
+  return hasChanged;
 }
 
 /// What writes parameters must have an event that `parameter_wait` waits for.
@@ -437,19 +440,12 @@ void OrderChecker::run(ArrayRef<AxisCoordinate> stage) {
   if (!stage.empty())
     findElsewhere(stage);
   initial = (*transitions.begin()).getStateAttr();
-  states[initial];
   std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
-  // More is in flight each time, and less is followed, so this ends.
-  do {
-    hasChanged = false;
-    for (const zrt::Path &next : paths) {
-      if (!states.contains(next.from))
-        continue;
-      walk(next);
-      if (proof.report.hasErrors())
-        return;
-    }
-  } while (hasChanged);
+  // More is in flight after each change, and less is followed, so this ends.
+  zrt::walkPaths(paths, initial,
+                 [&](const zrt::Path &next) { return walk(next); });
+  if (proof.report.hasErrors())
+    return;
   checkReadable();
 }
 

@@ -35,6 +35,8 @@ private:
   ProvedStep *reference;
   bool hasBegun = false;
   std::unique_ptr<ProvedStep> first;
+  /// What was proved last. A pass that leaves it alone needs no proof.
+  mlir::OwningOpRef<mlir::ModuleOp> proved;
   Result &result;
 };
 

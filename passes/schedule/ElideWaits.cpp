@@ -255,26 +255,22 @@ void Elider::run() {
     return;
   // Nothing is recorded before the first step, so all events have passed.
   llvm::DenseMap<StringAttr, State> states;
-  states[(*transitions.begin()).getStateAttr()].assign(events.size(), 0xff);
-  std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
-  // A stream follows less in each round, so the loop ends. A wait that is
+  StringAttr initial = (*transitions.begin()).getStateAttr();
+  states[initial].assign(events.size(), 0xff);
+  // A stream follows less after each change, so this ends. A wait that is
   // needed if streams follow more is needed if they follow less.
-  for (bool hasChanged = true; hasChanged;) {
-    hasChanged = false;
-    for (const zrt::Path &path : paths) {
-      auto from = states.find(path.from);
-      if (from == states.end())
-        continue;
-      State after = walk(path, from->second);
-      auto [to, isNew] = states.try_emplace(path.to, after);
-      hasChanged |= isNew;
-      for (unsigned event = 0; event < events.size(); ++event) {
-        auto both = static_cast<uint8_t>(to->second[event] & after[event]);
-        hasChanged |= both != to->second[event];
-        to->second[event] = both;
-      }
-    }
-  }
+  zrt::walkPaths(
+      zrt::enumeratePaths(program), initial, [&](const zrt::Path &path) {
+        State after = walk(path, states[path.from]);
+        State &known = states.try_emplace(path.to, after).first->second;
+        bool hasChanged = false;
+        for (unsigned event = 0; event < events.size(); ++event) {
+          auto both = static_cast<uint8_t>(known[event] & after[event]);
+          hasChanged |= both != known[event];
+          known[event] = both;
+        }
+        return hasChanged;
+      });
   eraseWaits();
   eraseEvents();
 }

@@ -59,7 +59,7 @@ private:
   };
   using Uses = SmallVector<Use>;
 
-  void walk(const zrt::Path &path, State state);
+  bool walk(const zrt::Path &path, State state);
   void runHandler(zrt::PathStep step, int64_t index, State &state);
   void readUnit(zrt::PathStep step, State &state);
   void runOptional(zrt::PathStep step, int64_t index, State &state);
@@ -71,7 +71,7 @@ private:
   unsigned number(StringAttr memory);
   void touch(unsigned memory, const InFlight &use, bool isOptional,
              State &state);
-  void join(StringAttr name, const State &state);
+  bool join(StringAttr name, const State &state);
   void findReadable();
 
   SmallVector<Operation *> sortSources(Operation *call,
@@ -92,7 +92,6 @@ private:
   llvm::DenseMap<Operation *, Uses> usesOf;
   llvm::DenseMap<StringAttr, State> states; // of the protocol
   StringAttr initial;
-  bool hasChanged = false;
   /// The sources of each call's hazards. A source is a call, or the handler of
   /// the call, which stands for the work of the compute stream before that
   /// handler.
@@ -228,7 +227,10 @@ void Scheduler::runOptional(zrt::PathStep step, int64_t index, State &state) {
         state[memory].push_back(use);
 }
 
-void Scheduler::join(StringAttr name, const State &state) {
+/// Adds |state| to what may be in flight in the state |name| of the protocol.
+/// Returns whether more is.
+bool Scheduler::join(StringAttr name, const State &state) {
+  bool hasChanged = false;
   State &known = states[name];
   known.resize(std::max(known.size(), state.size()));
   for (size_t memory = 0; memory < state.size(); ++memory)
@@ -241,9 +243,10 @@ void Scheduler::join(StringAttr name, const State &state) {
       known[memory].push_back(use);
       hasChanged = true;
     }
+  return hasChanged;
 }
 
-void Scheduler::walk(const zrt::Path &path, State state) {
+bool Scheduler::walk(const zrt::Path &path, State state) {
   auto getMemory = [&](FlatSymbolRefAttr buffer) {
     return number(symbols.getMemory(buffer));
   };
@@ -272,7 +275,7 @@ void Scheduler::walk(const zrt::Path &path, State state) {
       runHandler(step, index, state);
     ++index;
   }
-  join(path.to, state);
+  return join(path.to, state);
 }
 
 /// The writes of parameters that may be in flight when the caller reads them.
@@ -464,15 +467,10 @@ void Scheduler::run() {
       places[&call] = place;
   }
   initial = (*transitions.begin()).getStateAttr();
-  states[initial];
-  std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
-  // Accesses in flight are only added, so the loop ends.
-  do {
-    hasChanged = false;
-    for (const zrt::Path &path : paths)
-      if (auto it = states.find(path.from); it != states.end())
-        walk(path, it->second);
-  } while (hasChanged);
+  // Accesses in flight are only added, so this ends.
+  zrt::walkPaths(
+      zrt::enumeratePaths(program), initial,
+      [&](const zrt::Path &path) { return walk(path, states[path.from]); });
   findReadable();
   emit();
 }

@@ -85,6 +85,8 @@ static LogicalResult makePlan(ModuleOp module, const Details *details,
   FailureOr<Tables> tables = buildTables(program);
   if (failed(tables))
     return failure();
+  if (details)
+    tables->planHash = hashPlan(module);
   FailureOr<std::vector<StageProgram>> stages = splitStages(program, *tables);
   if (failed(stages))
     return failure();

@@ -76,14 +76,10 @@ static LogicalResult openLibrary(const std::string &path, ModuleOp scheduled,
         std::string("cannot open the compiled step: ") + zero_rt_message();
     return failure();
   }
-  FailureOr<Tables> tables =
-      buildTables(*scheduled.getOps<zrt::ProgramOp>().begin());
-  if (failed(tables))
-    return failure(); // diagnosed
   zero_rt_library_info info = {};
   info.struct_size = sizeof(info);
   if (zero_rt_library_describe(*library, &info) == ZERO_RT_OK &&
-      info.plan_hash == tables->planHash)
+      info.plan_hash == hashPlan(scheduled))
     return success();
   message = "'" + path +
             "' has another plan than the step with these options; compile the "
