@@ -133,9 +133,9 @@ struct Tables {
 /// prints |module|, which takes longer than to build the tables.
 uint64_t hashPlan(mlir::ModuleOp module);
 
-/// Reads |program|, without its hash. Emits a diagnostic if it is incomplete. If |program| is
-/// that of one pipeline stage, |whole| are the tables of the program of all
-/// ranks.
+/// Reads |program|, without its hash. Emits a diagnostic if it is incomplete.
+/// If |program| is that of one pipeline stage, |whole| are the tables of the
+/// program of all ranks.
 mlir::FailureOr<Tables> buildTables(zrt::ProgramOp program,
                                     const Tables *whole = nullptr);
 

@@ -25,12 +25,11 @@ static constexpr ptrdiff_t kMostVariants = 4;
 /// Whether as much is known of |access| as of |other|, or more.
 static bool isKnownAs(const Access &access, const Access &other) {
   for (unsigned s = 0; s < kNumStreams; ++s)
-    if (access.since[s] > other.since[s] ||
-        !llvm::all_of(other.events[s], [&](StringAttr event) {
-          return llvm::is_contained(access.events[s], event);
-        }))
+    if (access.since[s] > other.since[s])
       return false;
-  return true;
+  return llvm::all_of(other.events, [&](const EventOfStream &kept) {
+    return access.hasEvent(kept.event);
+  });
 }
 
 /// Removes from |access| each fact that |other| does not have.
@@ -39,13 +38,12 @@ static bool join(Access &access, const Access &other) {
   for (unsigned s = 0; s < kNumStreams; ++s) {
     hasChanged |= access.since[s] < other.since[s];
     access.since[s] = std::max(access.since[s], other.since[s]);
-    size_t before = access.events[s].size();
-    llvm::erase_if(access.events[s], [&](StringAttr event) {
-      return !llvm::is_contained(other.events[s], event);
-    });
-    hasChanged |= access.events[s].size() != before;
   }
-  return hasChanged;
+  size_t before = access.events.size();
+  llvm::erase_if(access.events, [&](const EventOfStream &kept) {
+    return !other.hasEvent(kept.event);
+  });
+  return hasChanged || access.events.size() != before;
 }
 
 bool prove::unite(SmallVectorImpl<Access> &inFlight, const Access &access) {
@@ -135,16 +133,20 @@ void StreamClocks::keep(Access &access, bool pathEnds) const {
     else
       since[s] =
           isFollowing ? std::min(access.since[s], now[s] + 1) : access.since[s];
-    SmallVector<StringAttr, 1> &events = access.events[s];
+    auto kept = static_cast<size_t>(
+        llvm::count_if(access.events, [&](const EventOfStream &event) {
+          return event.stream == s;
+        }));
     const auto *next = llvm::partition_point(
         ArrayRef<Record>(records[s]), [&](const Record &record) {
           return !::isBehind(record.clock, access);
         });
-    for (; next != ArrayRef<Record>(records[s]).end() &&
-           events.size() < kMostEvents;
+    for (; next != ArrayRef<Record>(records[s]).end() && kept < kMostEvents;
          ++next)
-      if (!llvm::is_contained(events, next->event))
-        events.push_back(next->event);
+      if (!access.hasEvent(next->event)) {
+        access.events.push_back({next->event, s});
+        ++kept;
+      }
   }
   access.since = since;
 }

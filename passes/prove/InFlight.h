@@ -28,6 +28,11 @@ constexpr unsigned kNumStreams = zrt::getMaxEnumValForStream() + 1;
 using Clock = std::array<int64_t, kNumStreams>;
 constexpr int64_t kNever = INT64_MAX;
 
+struct EventOfStream {
+  mlir::StringAttr event;
+  unsigned stream;
+};
+
 /// A call, or the caller, that touched some memory.
 struct Access {
   mlir::Operation *call = nullptr; // null: the caller
@@ -35,9 +40,9 @@ struct Access {
   bool writes = false;
   /// The time of each stream from which on the stream follows the access.
   Clock since = {};
-  /// By stream: the first events whose last record follows the access, of
+  /// The first events of each stream whose last record follows the access, of
   /// earlier paths and of handlers that may not run.
-  std::array<llvm::SmallVector<mlir::StringAttr, 1>, kNumStreams> events;
+  llvm::SmallVector<EventOfStream, 1> events;
 
   bool isSame(const Access &other) const {
     return call == other.call && stream == other.stream &&
@@ -45,7 +50,7 @@ struct Access {
   }
   bool hasEvent(mlir::StringAttr event) const {
     return llvm::any_of(
-        events, [&](auto &list) { return llvm::is_contained(list, event); });
+        events, [&](const EventOfStream &kept) { return kept.event == event; });
   }
 };
 

@@ -82,13 +82,13 @@ void Contents::forget(Algebra &algebra, const llvm::Twine &what) {
   writer = nullptr;
 }
 
-bool Contents::isForgotten() const {
-  auto isNothing = [](const Pieces &pieces) {
+bool Contents::isNothing() const {
+  auto areUndefined = [](const Pieces &pieces) {
     return llvm::all_of(pieces, [](const Piece &piece) {
       return piece.element.expr->isUndefined() && piece.pad.expr->isUndefined();
     });
   };
-  return !bucket && !writer && isNothing(own) && isNothing(other);
+  return !bucket && areUndefined(own) && areUndefined(other);
 }
 
 bool Contents::isOwnedOver(AxisSet set) const {

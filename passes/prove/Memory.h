@@ -80,8 +80,10 @@ struct Contents {
   void fill(Number element, Number pad);
   /// Makes the contents undefined. |what| describes them in messages.
   void forget(Algebra &algebra, const llvm::Twine &what);
-  /// Whether the contents are undefined.
-  bool isForgotten() const;
+  /// Whether the contents are undefined, and of no bucket.
+  bool isNothing() const;
+  /// Whether nothing is known of them, as forget() leaves them.
+  bool isForgotten() const { return isNothing() && !writer; }
   bool holdsSame(const Contents &other) const;
   /// If both hold the same numbers, possibly with other precisions, takes the
   /// narrower precisions and returns true. Else returns false.

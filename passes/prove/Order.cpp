@@ -281,9 +281,8 @@ void OrderChecker::runHandler(zrt::PathStep step) {
 
 void OrderChecker::keep(Access &access, StringAttr memory, bool pathEnds) {
   clocks.keep(access, pathEnds);
-  for (const auto &events : access.events)
-    for (StringAttr event : events)
-      covered[event].insert(memory);
+  for (const EventOfStream &kept : access.events)
+    covered[kept.event].insert(memory);
 }
 
 /// Walks a handler that may not run. If a call of the handler is in flight, the

@@ -152,6 +152,8 @@ void ProgramReader::enter(Node node, Operation *from) {
       proof.report.error(from)
           << "state '" << node.state.getValue() << "' is reached with @"
           << name.getValue() << " allocated, and without";
+    if (contents.isNothing())
+      continue; // and stays nothing, whatever |now| is
     Contents before = contents;
     if (!contents.join(now)) {
       contents.forget(algebra, "what @" + name.getValue() +
@@ -178,7 +180,7 @@ void ProgramReader::enter(Node node, Operation *from) {
   }
   for (auto &[slot, number] : known->memory.slots) {
     Number now = node.memory.slots.lookup(slot);
-    if (number == now)
+    if (number == now || number.expr->isUndefined())
       continue;
     Number before = number;
     number.narrowAs(now);
@@ -189,8 +191,11 @@ void ProgramReader::enter(Node node, Operation *from) {
           ", which depends on the number of backward passes")};
     isNew |= !(number == before);
   }
-  if (isNew)
-    pending.push_back(*known);
+  if (!isNew)
+    return;
+  // Less is known now, so what is pending need not be explored, too.
+  llvm::erase_if(pending, [&](const Node &old) { return old.isAt(*known); });
+  pending.push_back(*known);
 }
 
 void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {

@@ -24,6 +24,7 @@ DESCRIPTION = "dialect/zrt/CallDescription.h"
 TABLES = "codegen/host/Tables.cpp"
 AXES = "codegen/host/AxisTables.cpp"
 HANDLERS = "codegen/host/EmitHandlers.cpp"
+RUNNER = "codegen/host/CallRunner.cpp"
 LIBRARY = "codegen/host/EmitLibrary.cpp"
 ACTIVATIONS = "codegen/host/Activations.cpp"
 CPU = "codegen/cpu/EmitKernel.cpp"
@@ -419,14 +420,14 @@ BREAKS = [
      "{load.getSlotsAttr().getAttr(), int64_t(load.getIndex())}",
      "{load.getSlotsAttr().getAttr(), 0 * int64_t(load.getIndex())}"),
     ("lower", "only scalar programs read slots", PROMOTE,
-     "if (!isa<zrt::StoreSlotOp>(op))", "if (isa<zrt::LoadSlotOp>(op))"),
+     "if (!isa<zrt::StoreSlotOp, zrt::LoadSlotOp>(op))", "if (false)"),
 
     ("schedule", "only two writes are a hazard", SCHEDULE,
      "(writes || earlier.writes)", "(writes && earlier.writes)"),
     ("schedule", "a read after a write is no hazard", SCHEDULE,
      "(writes || earlier.writes)", "writes"),
     ("schedule", "calls of earlier paths have passed", SCHEDULE,
-     "walk(path, it->second);", "walk(path, State());"),
+     "return walk(path, states[path.from]);", "return walk(path, State());"),
     ("schedule", "calls of earlier handlers have passed", SCHEDULE,
      "(writes || earlier.writes))\n        addHazard",
      "(writes || earlier.writes) && earlier.step == index)\n        addHazard"),
@@ -516,7 +517,7 @@ BREAKS = [
     ("schedule", "a stream follows each recorded event", ELIDE,
      "if (follows[event][s] <= upTo[stream][s])", "if (follows[event][s] != kNever)"),
     ("schedule", "one path is enough to imply a wait", ELIDE,
-     "to->second[event] & after[event]", "to->second[event] | after[event]"),
+     "known[event] & after[event]", "known[event] | after[event]"),
     ("effects", "an arriving gradient is not written", CALLS,
      "call.arrival(CallArgument::Use::writes);", "call.arrival(CallArgument::Use::none);"),
     ("effects", "an arriving gradient is not read", EFFECTS,
@@ -584,15 +585,20 @@ BREAKS = [
      "set |= int64_t(1) << axisRows.lookup(name);",
      "set = int64_t(1) << axisRows.lookup(name);"),
     ("library", "kernels run on whole rows", HANDLERS,
-     "add32(tables.getAxes(argument, call, symbols));", "add32(-1);"),
+     "words.push_back(tables.getAxes(argument, op, symbols));", "words.push_back(-1);"),
+    ("library", "all kernels work on the first buffers", HANDLERS,
+     "words.push_back(lists.size());", "words.push_back(0);"),
     ("library", "a copy is from its target to its source", CALLS,
      describes("CopyOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
      describes("CopyOp") + "call.writes(getTargetAttr()); call.reads(getSourceAttr());"),
     ("library", "a reduce-scatter is in place", CALLS,
      describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
      describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.writes(getSourceAttr());"),
-    ("library", "handlers go on after an error", HANDLERS,
-     "LLVM::ICmpPredicate::eq, status, ok", "LLVM::ICmpPredicate::eq, ok, ok"),
+    ("library", "handlers go on after an error", RUNNER,
+     "status, constant(i32, 0));", "constant(i32, 0), constant(i32, 0));"),
+    ("library", "handlers make their first call alone", RUNNER,
+     "advance(at, i64, constant(i64, word))",
+     "advance(end, i64, constant(i64, 0))"),
     ("library", "each wait is of the compute stream", CALLS,
      describes("WaitOp") + "call.event(getEventAttr()); call.stream(getStream());",
      describes("WaitOp") + "call.event(getEventAttr()); call.stream(Stream::compute);"),

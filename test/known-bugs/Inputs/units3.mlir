@@ -122,9 +122,9 @@ module {
       %4 = zrt.load_slot @sums[1]
       %5 = arith.addf %3, %4 : f64
       %6 = zrt.load_slot @sums[2]
-      %7 = arith.addf %5, %6 : f64
-      %8 = zrt.load_slot @sums[3]
-      %9 = arith.addf %7, %8 : f64
+      %7 = zrt.load_slot @sums[3]
+      %8 = arith.addf %6, %7 : f64
+      %9 = arith.addf %5, %8 : f64
       %10 = zrt.load_slot @sums_2[0]
       %11 = zrt.load_slot @arrivals[0]
       %12 = arith.mulf %11, %11 : f64
