@@ -6,9 +6,10 @@
 
 #include "dialect/zrt/Paths.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <gtest/gtest.h>
 
-#include <map>
 #include <random>
 
 using namespace mlir;
@@ -22,14 +23,16 @@ using Set = uint32_t;
 struct Walk {
   std::vector<zrt::Path> paths;
   std::vector<Set> adds;
-  std::map<StringAttr, Set> known;
+  llvm::DenseMap<StringAttr, Set> known;
   int walked = 0;
 
   bool step(const zrt::Path &path) {
     ++walked;
-    Set before = known[path.to];
-    known[path.to] |= known[path.from] | adds[&path - paths.data()];
-    return known[path.to] != before;
+    Set taken = known.lookup(path.from) | adds[&path - paths.data()];
+    Set &there = known[path.to];
+    bool hasChanged = (taken & ~there) != 0;
+    there |= taken;
+    return hasChanged;
   }
 };
 
@@ -88,13 +91,13 @@ TEST_F(PathsTest, LeadToWhatWalkingAllOfThemAgainAndAgainLeadsTo) {
     Walk all = walk;
     run(walk);
     all.known[state(0)] = 1;
-    std::map<StringAttr, bool> isReached{{state(0), true}};
+    llvm::DenseSet<StringAttr> reached{state(0)};
     for (bool hasChanged = true; hasChanged;) {
       hasChanged = false;
       for (const zrt::Path &path : all.paths)
-        if (isReached[path.from]) {
-          hasChanged |= all.step(path) || !isReached[path.to];
-          isReached[path.to] = true;
+        if (reached.contains(path.from)) {
+          hasChanged |= all.step(path);
+          hasChanged |= reached.insert(path.to).second;
         }
     }
     for (unsigned i = 0; i < kStates; ++i)
