@@ -52,11 +52,12 @@ CASES: dict[str, tuple[int, list[str], str]] = {
         ["--parameters", "SIZE", "--groups", "SIZE", "--optional", "EACH", "--absent", "skip"],
         "mesh=dp=4 stage=1",
     ),
-    # A bucket for each parameter, and so its own collectives and events.
+    # A bucket for each parameter, and so its own collectives and events, and an addend of
+    # the norm.
     "buckets": (
-        30,
-        ["--parameters", "SIZE"],
-        "mesh=dp=4 stage=2 bucket-bytes=1",
+        60,
+        ["--parameters", "SIZE", "--max-norm", "0.5"],
+        "mesh=dp=4 stage=1 bucket-bytes=1",
     ),
     "stages": (
         2,
