@@ -1,4 +1,4 @@
-//===- CallRunner.cpp - The function that makes the calls of handlers -----===//
+//===- CallRunner.cpp - Makes the calls of handlers -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

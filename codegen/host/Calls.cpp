@@ -1,4 +1,4 @@
-//===- Calls.cpp - The calls of handlers, from their C prototypes --------===//
+//===- Calls.cpp - The calls of handlers, from their C prototypes ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -46,8 +46,8 @@ void CallTable::add(zrt::RuntimeCall op) {
   zrt::CallDescription description(op);
   for (const zrt::CallArgument &argument : description.getArguments())
     add(argument, op);
-  assert(words.size() - before ==
-             1 + llvm::count_if(getCallForms(call), isInTable) &&
+  assert(llvm::count_if(getCallForms(call), isInTable) ==
+             static_cast<ptrdiff_t>(words.size() - before - 1) &&
          "a description has the arguments of the prototype");
 }
 

@@ -191,11 +191,8 @@ void ProgramReader::enter(Node node, Operation *from) {
           ", which depends on the number of backward passes")};
     isNew |= !(number == before);
   }
-  if (!isNew)
-    return;
-  // Less is known now, so what is pending need not be explored, too.
-  llvm::erase_if(pending, [&](const Node &old) { return old.isAt(*known); });
-  pending.push_back(*known);
+  if (isNew)
+    pending.push_back(*known);
 }
 
 void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
