@@ -135,8 +135,10 @@ static void describeStage(const StageProgram &stage, json::Object &object) {
   count("first_backward", "first", zrt::Event::accumulate);
   count("each_later_backward", "next", zrt::Event::accumulate);
   count("apply", getClosedState(program), zrt::Event::apply);
-  if (!tables.units.empty())
+  if (!tables.units.empty()) {
     add("unshard_all", countUnits(program, tables));
+    add("unshard_again", countUnitsAgain(program, tables));
+  }
   object["traffic_per_rank"] = std::move(traffic);
   object["collectives_per_rank"] = std::move(collectives);
   object["kernels_per_rank"] = std::move(kernels);

@@ -181,13 +181,24 @@ Traffic zero::countTraffic(zrt::ProgramOp program, const Tables &tables,
   return total;
 }
 
-Traffic zero::countUnits(zrt::ProgramOp program, const Tables &tables) {
+static Traffic countUnits(zrt::ProgramOp program, const Tables &tables,
+                          bool withKept) {
   Traffic total;
   SymbolTableCollection symbols;
-  for (auto unit : program.getOps<zrt::UnitTableOp>())
-    if (!unit.isElsewhere())
+  for (auto unit : program.getOps<zrt::UnitTableOp>()) {
+    auto declared = zrt::lookup<UnitOp>(symbols, program, unit.getUnitAttr());
+    if (!unit.isElsewhere() && (withKept || !declared.getKept()))
       countHandler(
           zrt::lookup<zrt::HandlerOp>(symbols, unit, unit.getUnshardAttr()),
           tables, symbols, total);
+  }
   return total;
+}
+
+Traffic zero::countUnits(zrt::ProgramOp program, const Tables &tables) {
+  return ::countUnits(program, tables, /*withKept=*/true);
+}
+
+Traffic zero::countUnitsAgain(zrt::ProgramOp program, const Tables &tables) {
+  return ::countUnits(program, tables, /*withKept=*/false);
 }

@@ -54,6 +54,10 @@ Traffic countTraffic(zrt::ProgramOp program, const Tables &tables,
 /// The traffic of unsharding each unit once.
 Traffic countUnits(zrt::ProgramOp program, const Tables &tables);
 
+/// The traffic of unsharding units again in a backward pass. Those that a
+/// caller keeps from the forward pass are left out.
+Traffic countUnitsAgain(zrt::ProgramOp program, const Tables &tables);
+
 } // namespace zero
 
 #endif // ZERO_CODEGEN_HOST_TRAFFIC_H

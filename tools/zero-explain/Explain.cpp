@@ -34,17 +34,17 @@ static Cost readCost(const json::Object &plan) {
     most = std::max(most, value);
   };
   for (const json::Object *stage : getStages(plan)) {
-    int64_t sent =
-        getNumber(*stage, "traffic_per_rank", "first_backward", "bytes_sent");
-    // Each unit is gathered in the forward pass and in the backward pass.
-    if (stage->getObject("traffic_per_rank")->getObject("unshard_all")) {
-      sent += 2 * getNumber(*stage, "traffic_per_rank", "unshard_all",
-                            "bytes_sent");
-      raise(cost.copiedInBackward,
-            2 * getNumber(*stage, "traffic_per_rank", "unshard_all",
-                          "bytes_copied_between_spaces"));
+    // Units are gathered in the forward pass, and again in the backward pass.
+    int64_t sent = 0, copied = 0;
+    for (StringRef when : {"first_backward", "unshard_all", "unshard_again"}) {
+      if (!stage->getObject("traffic_per_rank")->getObject(when))
+        continue; // at stages without units
+      sent += getNumber(*stage, "traffic_per_rank", when, "bytes_sent");
+      copied += getNumber(*stage, "traffic_per_rank", when,
+                          "bytes_copied_between_spaces");
     }
     raise(cost.sentInBackward, sent);
+    raise(cost.copiedInBackward, copied);
     raise(cost.sentAtApply,
           getNumber(*stage, "traffic_per_rank", "apply", "bytes_sent"));
     raise(cost.copied, getNumber(*stage, "traffic_per_rank", "apply",

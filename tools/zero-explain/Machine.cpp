@@ -171,15 +171,17 @@ static double getSeconds(const json::Object &stage, StringRef when,
 Times zero::getTimes(const json::Object &stage, const Machine &machine) {
   const json::Object &kernels =
       *stage.getObject("kernels_per_rank")->getObject("apply");
-  const json::Object &traffic =
-      *stage.getObject("traffic_per_rank")->getObject("apply");
+  const json::Object &traffic = *stage.getObject("traffic_per_rank");
   Times times;
-  // Each unit is gathered in the forward pass and in the backward pass.
-  times.sendInBackward = getSeconds(stage, "first_backward", machine) +
-                         2 * getSeconds(stage, "unshard_all", machine);
+  // Units are gathered in the forward pass, and again in the backward pass.
+  for (StringRef when : {"first_backward", "unshard_all", "unshard_again"})
+    times.sendInBackward += getSeconds(stage, when, machine);
   times.sendAtApply = getSeconds(stage, "apply", machine);
-  times.copy = double(*traffic.getInteger("bytes_copied_between_spaces")) /
-               machine.copyBandwidth;
+  for (StringRef when :
+       {"first_backward", "unshard_all", "unshard_again", "apply"})
+    if (const json::Object *counts = traffic.getObject(when))
+      times.copy += double(*counts->getInteger("bytes_copied_between_spaces")) /
+                    machine.copyBandwidth;
   times.deviceKernels =
       double(*kernels.getInteger("device_bytes")) / machine.deviceBandwidth;
   times.hostKernels =
