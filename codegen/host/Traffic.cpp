@@ -29,6 +29,7 @@ json::Array Traffic::collectivesToJson() const {
                                  {"over", std::move(axes)},
                                  {"ranks", total.ranks},
                                  {"span", total.span},
+                                 {"among", total.among},
                                  {"dtype", getDtypeName(total.dtype)},
                                  {"count", total.count},
                                  {"bytes", total.bytes},
@@ -83,6 +84,7 @@ static void countCollective(zrt::RuntimeCall call, const Tables &tables,
   for (const zrt::CallArgument &argument : description.getArguments())
     if (argument.kind == zrt::CallArgument::Kind::axes)
       one.ranks = tables.getNumRanks(tables.getAxes(argument, call, symbols));
+  one.among = tables.ranks;
   // Ranks are numbered row-major, so the outermost axis decides.
   bool isWithin = false;
   for (const zero_rt_axis_row &axis : tables.axes) {

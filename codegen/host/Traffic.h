@@ -19,7 +19,9 @@ struct CollectiveTotal {
   mlir::ArrayAttr axes;
   int64_t dtype = 0; // of what travels first: the addends, or the slices
   int64_t ranks = 1; // that take part
-  int64_t span = 1;  // of adjacent ranks in which they are
+  /// Of adjacent ranks in which they are, from a multiple of it on.
+  int64_t span = 1;
+  int64_t among = 1; // all ranks
   int64_t count = 0;
   int64_t bytes = 0;     // of the whole buffers
   int64_t bytesSent = 0; // by each rank in a ring

@@ -81,9 +81,8 @@ static void printStageTable(const json::Object &plan, llvm::raw_ostream &os) {
   os << "\ntraffic per rank   all_reduce  scalars  reduce_scatter  all_gather"
         "      bytes sent    bytes copied\n";
   const auto *traffic = plan.getObject("traffic_per_rank");
-  for (StringRef when :
-       {"first_backward", "each_later_backward", "apply", "unshard_all",
-        "unshard_again"}) {
+  for (StringRef when : {"first_backward", "each_later_backward", "apply",
+                         "unshard_all", "unshard_again"}) {
     const auto *row = traffic->getObject(when);
     if (!row)
       continue; // at stages without units

@@ -17,12 +17,13 @@ using namespace zero;
 using llvm::StringRef;
 namespace json = llvm::json;
 
-double Machine::getSeconds(int64_t span, int64_t messages,
+double Machine::getSeconds(int64_t span, int64_t among, int64_t messages,
                            int64_t bytes) const {
   if (span < 2)
     return 0;
-  auto link =
-      llvm::find_if(links, [&](const Link &l) { return l.ranks >= span; });
+  auto link = llvm::find_if(links, [&](const Link &l) {
+    return l.ranks >= among || l.ranks % span == 0;
+  });
   if (link == links.end())
     --link;
   return double(messages) * link->latency + double(bytes) / link->bandwidth;
@@ -162,8 +163,9 @@ static double getSeconds(const json::Object &stage, StringRef when,
     int64_t messages =
         getMessages(*one.getString("op"), *one.getInteger("ranks")) *
         *one.getInteger("count");
-    seconds += machine.getSeconds(*one.getInteger("span"), messages,
-                                  *one.getInteger("bytes_sent"));
+    seconds +=
+        machine.getSeconds(*one.getInteger("span"), *one.getInteger("among"),
+                           messages, *one.getInteger("bytes_sent"));
   }
   return seconds;
 }

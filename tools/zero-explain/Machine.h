@@ -17,7 +17,7 @@
 
 namespace zero {
 
-/// What connects up to |ranks| adjacent ranks.
+/// What connects |ranks| adjacent ranks, from a multiple of |ranks| on.
 struct Link {
   int64_t ranks = 0;
   double latency = 0;   // seconds for each message
@@ -34,9 +34,12 @@ struct Machine {
   std::vector<Link> links;    // by number of ranks
 
   /// Seconds of a ring in which each rank sends |bytes| in |messages| messages.
-  /// Its ranks are among |span| adjacent ones. The link is the first one that
-  /// connects so many, or the last one.
-  double getSeconds(int64_t span, int64_t messages, int64_t bytes) const;
+  /// Each of the rings among |among| ranks is within |span| adjacent ones, from
+  /// a multiple of |span| on. The link is the first one that connects the ranks
+  /// of all these rings, or the last one. A ring that crosses the border of two
+  /// nodes is as slow as the link between them, and others wait for it.
+  double getSeconds(int64_t span, int64_t among, int64_t messages,
+                    int64_t bytes) const;
 };
 
 /// The messages of a collective in a ring: one to each other rank, or two in an

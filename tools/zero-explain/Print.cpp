@@ -41,9 +41,8 @@ static void printCollectives(const json::Object &stage, llvm::raw_ostream &os) {
   os << "\ncollectives of a rank            over                 ranks  dtype  "
         "count          bytes     bytes sent\n";
   const auto *collectives = stage.getObject("collectives_per_rank");
-  for (StringRef when :
-       {"first_backward", "each_later_backward", "apply", "unshard_all",
-        "unshard_again"}) {
+  for (StringRef when : {"first_backward", "each_later_backward", "apply",
+                         "unshard_all", "unshard_again"}) {
     const json::Array *list = collectives->getArray(when);
     for (const json::Value &value : list ? *list : json::Array()) {
       const json::Object &one = *value.getAsObject();

@@ -50,6 +50,17 @@ zero::scale(ModuleOp module, const LowerOptions &options, StringRef axis,
                   .str();
     return failure();
   }
+  for (auto op : module.getOps<ParameterOp>())
+    for (StringAttr placed : op.getValueType().getStageAxes())
+      if (placed.getValue() == axis) {
+        message = ("--scale names an axis that divides batches or dimensions; "
+                   "the step has parameter '" +
+                   op.getSymName() + "' on coordinates of '" + axis +
+                   "', which would be others on other meshes; explain a step "
+                   "for each of them")
+                      .str();
+        return failure();
+      }
   int64_t others = 1;
   for (const auto &[name, size] : axes)
     if (name != axis)

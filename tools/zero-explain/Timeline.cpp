@@ -206,8 +206,8 @@ void StepRun::runCall(zrt::RuntimeCall call, FlatSymbolRefAttr arriving,
   if (!traffic.collectives.empty()) {
     const CollectiveTotal &one = traffic.collectives.front();
     bytes = one.bytesSent;
-    seconds =
-        machine.getSeconds(one.span, getMessages(one.op, one.ranks), bytes);
+    seconds = machine.getSeconds(one.span, one.among,
+                                 getMessages(one.op, one.ranks), bytes);
   } else if (traffic.bytesCopied > 0) {
     move(traffic.bytesCopied, machine.copyBandwidth);
   } else if (arriving) {

@@ -241,9 +241,11 @@ void zero::printTimeline(const Timeline &timeline, double backward,
 std::string zero::makePage(json::Object answer) {
   std::string data;
   llvm::raw_string_ostream(data) << json::Value(std::move(answer));
-  // A name in the step must not end the script.
-  for (size_t i = 0; (i = data.find("</", i)) != std::string::npos; i += 3)
-    data.replace(i, 2, "<\\/");
+  // A name in the step must not look like a tag or a comment of the page.
+  constexpr StringLiteral kLess = "\\u003c";
+  for (size_t i = 0; (i = data.find('<', i)) != std::string::npos;
+       i += kLess.size())
+    data.replace(i, 1, kLess);
   StringRef page = kPage, marker = ">ZERO_DATA<";
   auto [before, after] = page.split(marker);
   return (before + ">" + data + "<" + after).str();
