@@ -218,7 +218,7 @@ def test_refused(workers: Workers) -> None:
             with pytest.raises(ZeroOptError, match="no gradients in .grad to clip; give"):
                 clip(model.parameters(), 1.0)
     for message in workers.run_failing(prepare_without_this_package):
-        assert "DistributedDataParallel" in message
+        assert "call zero_opt.torch.accelerate.prepare(" in message
     with launched():
         accelerator = accelerate.Accelerator(cpu=True, mixed_precision="fp16")
         with pytest.raises(ZeroOptError, match="mixed precision is fp16, and"):

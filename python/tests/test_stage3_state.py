@@ -63,7 +63,7 @@ def save_all(dtype: torch.dtype, zero: int, folder: str) -> Any:
 
 
 def continue_from(dtype: torch.dtype, zero: int, folder: str, way: str) -> Any:
-    """Parameters of units have other values than those that were saved."""
+    """Parameters have other values than those that were saved."""
     model, optimizer = start(dtype, zero, seed=50)
     content, _ = torch.load(f"{folder}/{get_rank()}.pt", weights_only=False)
     _, whole = torch.load(f"{folder}/0.pt", weights_only=False)
@@ -78,15 +78,10 @@ def continue_from(dtype: torch.dtype, zero: int, folder: str, way: str) -> Any:
         optimizer.load_state_dict(merge(states))
         if way == "state first":
             optimizer.load_model({} if get_rank() else whole)
+    elif way == "dcp":
+        dcp.load({"optim": optimizer}, checkpoint_id=f"{folder}/dcp")
     else:
-        for name, parameter in model.named_parameters():
-            if not name.startswith("layers."):
-                with torch.no_grad():
-                    parameter.copy_(whole[name])
-        if way == "dcp":
-            dcp.load({"optim": optimizer}, checkpoint_id=f"{folder}/dcp")
-        else:
-            optimizer.load_state_dict(torch.load(io.BytesIO(content), weights_only=False))
+        optimizer.load_state_dict(torch.load(io.BytesIO(content), weights_only=False))
     found = train_more(dtype, model, optimizer, range(3, 5))
     result = found, read(model, optimizer, zero)
     optimizer.close()

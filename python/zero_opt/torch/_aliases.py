@@ -2,10 +2,10 @@
 """Parameters of the model use the memory of the step, and stay there.
 
 Code of others writes to parameters, moves them or puts new ones in their place:
-`load_state_dict`, `.to()`, init functions. `find_replaced` finds what moved before each
-step, and `take_writes` what was written, before the step is applied. The model would
-otherwise go on with memory that no step updates, or a master weight would overwrite what
-was written.
+`load_state_dict`, `.to()`, init functions. `find_replaced` finds what is another parameter
+before each step. Before the step is applied, `move_back` finds what was moved, and
+`take_writes` what was written. The model would otherwise go on with memory that no step
+updates, or a master weight would overwrite what was written.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Placed:
     version: int = 0  # torch's count of writes to the parameter, as far as taken over
     unsharded: torch.Tensor | None = None  # of the step's memory, while the unit is
     is_frozen: bool = False
+    users: int = 0  # of the memory of |view|, where the parameter is one and no other is
 
     def is_in_place(self) -> bool:
         parameter = self.parameter
@@ -104,6 +105,13 @@ def check_free(name: str, parameter: torch.Tensor) -> None:
         f"parameter '{name}' belongs to another zero_opt optimizer; {remedy}, or pass all "
         "parameters to one optimizer as parameter groups"
     )
+
+
+def _count_users(tensor: torch.Tensor) -> int:
+    """The number of tensors in the memory of |tensor|, and some more that stay; 0 if torch
+    does not tell."""
+    count: Any = getattr(torch._C, "_storage_Use_Count", None)
+    return int(count(tensor.untyped_storage()._cdata)) if count and tensor.numel() else 0
 
 
 def _make_empty(like: torch.Tensor) -> torch.Tensor:
@@ -172,6 +180,7 @@ class Aliases:
             name, parameter, number, view, view.data_ptr(), slots, unit, parameter._version
         )
         entry.is_frozen = is_frozen
+        entry.users = _count_users(view)
         (self.frozen if is_frozen else self.trained).append(entry)
         _owners[id(parameter)] = weakref.ref(self)
 
@@ -194,8 +203,8 @@ class Aliases:
         self._step.bind(number, dtype, values.numel(), values.data_ptr())
 
     def find_replaced(self) -> list[Placed]:
-        """Between steps: parameters are in the memory of the step again. Returns those that
-        are other ones now."""
+        """Between steps: finds parameters that are other ones now, and returns them. A
+        script may put them elsewhere for a while: see move_back()."""
         replaced = []
         for entry in self.placed:
             if entry.unit is not None:
@@ -207,7 +216,7 @@ class Aliases:
                     self._replace(entry, found)
                     replaced.append(entry)
             if not entry.is_in_place():
-                self._move_back(entry)
+                self._check_type(entry, entry.parameter)
         return replaced
 
     def take_writes(self) -> None:
@@ -279,9 +288,8 @@ class Aliases:
             [entry.number for entry in entries], self._device.stream
         )
 
-    def check_in_place(self) -> None:
-        """Within a step: parameters are in the memory of the step again. None is another
-        one, whose gradients would be missing."""
+    def check_not_replaced(self) -> None:
+        """Within a step: no parameter is another one, whose gradients would be missing."""
         for entry in self.placed:
             if entry.unit is not None:
                 self._check_unit(entry)
@@ -294,7 +302,14 @@ class Aliases:
                         "pass"
                     )
             if not entry.is_in_place():
-                self._move_back(entry)
+                self._check_type(entry, entry.parameter)
+
+    def move_back(self, call: str) -> None:
+        """Before |call|, which uses the memory of the step: parameters are there again,
+        with the values that they have."""
+        for entry in self.placed:
+            if entry.unit is None and not entry.is_in_place():
+                self._move_back(entry, call)
 
     def release(self) -> None:
         """Gives the parameters memory of their own. Those of units stay without values: to
@@ -339,16 +354,33 @@ class Aliases:
                 )
         check_free(entry.name, parameter)
         _owners.pop(id(entry.parameter), None)
+        if entry.is_in_place():
+            # The script may keep it, and put it back.
+            entry.parameter.data = entry.view.clone()
         self._on_replaced(entry, parameter)
         entry.parameter = parameter
         entry.version = parameter._version - 1
         _owners[id(parameter)] = weakref.ref(self)
 
-    def _move_back(self, entry: Placed) -> None:
+    def _has_other_users(self, entry: Placed) -> bool:
+        """Whether a tensor of the script uses the memory that the parameter has left."""
+        place = entry.view.untyped_storage().data_ptr()
+        # A transposed view has not left it.
+        has_left = entry.parameter.untyped_storage().data_ptr() != place
+        return _count_users(entry.view) > entry.users - has_left
+
+    def _move_back(self, entry: Placed, call: str) -> None:
         self._check_type(entry, entry.parameter)
+        # share_memory() moves the storage of all tensors that use it.
+        was_shared = entry.view.data_ptr() != entry.pointer
+        if not was_shared and self._has_other_users(entry):
+            raise ZeroOptError(
+                f"parameter '{entry.name}' was given other memory, and a tensor of the "
+                f"script uses the memory of before, to which {call}() writes; keep a "
+                f"clone() of .data, or give the memory back before {call}()"
+            )
         values = entry.parameter.detach()
-        if entry.view.data_ptr() != entry.pointer:
-            # share_memory() moves the storage of all tensors that use it.
+        if was_shared:
             entry.view = self._make_view(entry.number, values)
         with torch.no_grad():
             # They may be another view of the same memory, such as a transposed one.

@@ -84,11 +84,11 @@ def match(
     result: Groups = []
     for number, (group, saved) in enumerate(zip(groups, saved_groups, strict=True)):
         for option in recipe.list_unknown():
-            if (
-                option not in group
-                and option != "decoupled_weight_decay"
-                and saved.get(option)
+            if option == "decoupled_weight_decay" and (
+                recipe.name == "adamw" or not saved.get("weight_decay")
             ):
+                continue
+            if option not in group and saved.get(option):
                 raise ZeroOptError(
                     f"parameter group {number} of the saved state has '{option}' "
                     f"{saved[option]}, which no step computes; load a state without it"

@@ -74,6 +74,12 @@ class Recipe:
 
     def check_unread(self, where: str, options: Mapping[str, Any]) -> None:
         """Refuses options of a parameter group that no step would read."""
+        for name in self.list_unknown():
+            if options.get(name):
+                raise ZeroOptError(
+                    f"{where}'{name}' is {options[name]}, which no step computes; leave it "
+                    "out, or use the optimizer of torch"
+                )
 
 
 LossScale: TypeAlias = "str | float | None"

@@ -261,7 +261,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         """Returns the parameters that were replaced."""
         check_frozen(self._frozen)
         if not is_first:
-            self._aliases.check_in_place()
+            self._aliases.check_not_replaced()
             return []
         self._wait_for_outcome()
         return self._aliases.find_replaced()
@@ -306,7 +306,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         if self._delivery.passes:
             self._sharding.check_ended()
             check_frozen(self._frozen)
-            self._aliases.check_in_place()
+            self._aliases.check_not_replaced()
             self._check_nothing_rests()
         else:
             # All ranks make the same calls, also where one of them has no gradient.
@@ -321,6 +321,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                     + (", unless another rank made one" if self._ranks.size > 1 else ""),
                     stacklevel=4,
                 )
+        self._aliases.move_back("step")
         inputs = self._read_inputs()
         self._device.check_no_capture()
         self._delivery.flush()
@@ -380,6 +381,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         number of elements of which this rank has the master weights. Only a write on a GPU
         through `.data` needs this call: the optimizer finds all others."""
         self._check_open()
+        self._aliases.move_back("parameters_changed")
         return self._aliases.take_all_writes()
 
     @property
@@ -461,6 +463,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         else:
             self._prepare_state(call)
             self._aliases.find_replaced()
+            self._aliases.move_back(call)
             self._aliases.take_writes()
 
     def _close_pass(self, call: str) -> None:
@@ -474,7 +477,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             )
         self._sharding.end_all()
         self._sharding.check_ended()
-        self._aliases.check_in_place()
+        self._aliases.check_not_replaced()
+        self._aliases.move_back(call)
         self._aliases.take_writes()
         self._check_nothing_rests()
         self._delivery.close()

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(std::isfinite(bandwidth) && bandwidth > 0, "a bandwidth", "");
   require(!machine.links.empty(), "a link", "");
   for (int64_t ranks : {1, 8, 16384}) {
-    double seconds = machine.getSeconds(ranks, 7, 1 << 20);
+    double seconds = machine.getSeconds(ranks, 2 * ranks, 7, 1 << 20);
     require(std::isfinite(seconds) && seconds >= 0, "a time", "");
   }
   return 0;
