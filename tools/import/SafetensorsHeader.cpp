@@ -217,7 +217,7 @@ LogicalResult zero::readSafetensorsIndex(const json::Object &index,
   for (const auto &[key, value] : *map) {
     std::optional<StringRef> file = value.getAsString();
     if (!file || file->empty() || *file != llvm::sys::path::filename(*file) ||
-        file->starts_with("."))
+        file->starts_with(".") || file->contains('\0'))
       return fail("'weight_map." + cutText(StringRef(key)) + "' is " +
                   cutValue(value) +
                   ", expected the name of a file in the same folder");

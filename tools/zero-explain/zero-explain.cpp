@@ -81,7 +81,7 @@ static LogicalResult readQuestion(const zero::LowerSettings &settings,
   if (failed(zero::readMaxBytes(maxBytes, question.maxBytes, message)))
     return failure();
   for (auto [name, isGiven] :
-       {std::pair("--scale", !scaleFlag.empty()),
+       {std::pair("--scale", scaleFlag.getNumOccurrences() > 0),
         std::pair("--backward-ms", backwardFlag.getNumOccurrences() > 0),
         std::pair("--html", !htmlFlag.empty())})
     if (isGiven && machineFlag.empty()) {
@@ -319,7 +319,7 @@ int main(int argc, char **argv) {
   });
   if (!chosen.reason.empty())
     return tool.fail(ExitCode::failed, chosen.reason);
-  if (!scaleFlag.empty()) {
+  if (scaleFlag.getNumOccurrences()) {
     FailureOr<std::vector<zero::ScaledStep>> scaled =
         zero::scale(chosen.stage == 3 ? sharded.module : step.getModule(),
                     question.options, scaleFlag, *question.machine, message);
