@@ -74,11 +74,14 @@ class Recipe:
 
     def check_unread(self, where: str, options: Mapping[str, Any]) -> None:
         """Refuses options of a parameter group that no step would read."""
+
+    def check_added(self, number: int, options: Mapping[str, Any]) -> None:
+        """Refuses options that parameter group |number| did not have at creation."""
         for name in self.list_unknown():
             if options.get(name):
                 raise ZeroOptError(
-                    f"{where}'{name}' is {options[name]}, which no step computes; leave it "
-                    "out, or use the optimizer of torch"
+                    f"in parameter group {number}, '{name}' is {options[name]}, which no "
+                    "step computes; leave it out, or use the optimizer of torch"
                 )
 
 

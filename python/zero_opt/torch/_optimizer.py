@@ -282,9 +282,9 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
     def _read_inputs(self) -> list[float]:
         """In the order of the recipe: by parameter group, then max_norm."""
         for number in self._trained_groups:
-            self.recipe.check_unread(
-                f"in parameter group {number}, ", self.param_groups[number]
-            )
+            group = self.param_groups[number]
+            self.recipe.check_unread(f"in parameter group {number}, ", group)
+            self.recipe.check_added(number, group)
         inputs = [
             float(read(self.param_groups[number]))
             for number in self._trained_groups

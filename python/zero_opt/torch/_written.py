@@ -86,7 +86,6 @@ class WrittenRecipe(Recipe):
                 raise ZeroOptError(f"{where}{name} must be a finite number, got {value!r}")
 
     def check_unread(self, where: str, options: Mapping[str, Any]) -> None:
-        super().check_unread(where, options)
         for name in sorted(_list_names(self.ir or "", "hyper") - self.hyper.keys()):
             if name in options:
                 raise ZeroOptError(
