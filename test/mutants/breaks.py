@@ -598,7 +598,7 @@ BREAKS = [
      "status, constant(i32, 0));", "constant(i32, 0), constant(i32, 0));"),
     ("library", "handlers make their first call alone", RUNNER,
      "advance(at, i64, constant(i64, word))",
-     "advance(end, i64, constant(i64, 0))"),
+     "advance(function.getArgument(2), i64, function.getArgument(3))"),
     ("library", "each wait is of the compute stream", CALLS,
      describes("WaitOp") + "call.event(getEventAttr()); call.stream(getStream());",
      describes("WaitOp") + "call.event(getEventAttr()); call.stream(Stream::compute);"),

@@ -43,6 +43,8 @@ STEPS = [
     # Its scalar programs are one, which loads what it stored.
     "--ranks 1 --parameters 2 --optimizer adam --sizes 7,70",
     "--ranks 2 --parameters 4 --optimizer lion --normalize raw --sizes 70,3 --reduce-dtype bf16",
+    # Callers divide by ranks.
+    "--ranks 3 --parameters 2 --optimizer sgd --normalize averaged --sizes 7,70",
     "--mesh dp=2,tp=2 --parameters 2 --optimizer sgd --normalize tokens --sizes 70,2 "
     f"--loss-scale {ROOT}/examples/loss_scales/torch.mlir "
     f"--schedule {ROOT}/examples/schedules/linear.mlir",

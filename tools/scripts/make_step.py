@@ -200,6 +200,7 @@ def write_step(options, out):
         "sum": ([], []),
         "raw": (["accumulation", *batch], []),
         "mean": (["accumulation", *batch], ["accumulation"]),
+        "averaged": (["accumulation", *batch], ["accumulation", *batch]),
         "tokens": (["tokens"], []),
     }
     divided, arrived = weights[options.normalize]
@@ -351,9 +352,10 @@ def main():
     )
     parser.add_argument(
         "--normalize",
-        choices=["mean", "raw", "sum", "tokens"],
+        choices=["mean", "raw", "averaged", "sum", "tokens"],
         default="mean",
         help="of a contribution; raw: a mean of gradients that arrive as they are; "
+        "averaged: callers divide by ranks, too; "
         "tokens: divided by what all ranks count",
     )
     parser.add_argument("--optional", default="", help="optional parameters, such as 0,3")
