@@ -135,6 +135,12 @@ public:
   bool isElement() const { return element; }
   /// Whether it depends on a value that was never written.
   bool isUndefined() const { return undefined; }
+  /// Whether it is a value that was never written. A selection of such a value
+  /// and another number is not: a decision may choose the other one.
+  bool isNothing() const {
+    BaseRef base = asBase();
+    return base && base->kind == BaseKind::undefined;
+  }
   /// Whether it depends on a number that may be nan or infinite: a gradient, a
   /// value that was never written, a quotient, a root, or such a constant.
   /// State is finite, as long as no applied step makes it nan.

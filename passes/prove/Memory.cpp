@@ -85,7 +85,7 @@ void Contents::forget(Algebra &algebra, const llvm::Twine &what) {
 bool Contents::isNothing() const {
   auto areUndefined = [](const Pieces &pieces) {
     return llvm::all_of(pieces, [](const Piece &piece) {
-      return piece.element.expr->isUndefined() && piece.pad.expr->isUndefined();
+      return piece.element.expr->isNothing() && piece.pad.expr->isNothing();
     });
   };
   return !bucket && areUndefined(own) && areUndefined(other);

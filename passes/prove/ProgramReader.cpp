@@ -180,7 +180,7 @@ void ProgramReader::enter(Node node, Operation *from) {
   }
   for (auto &[slot, number] : known->memory.slots) {
     Number now = node.memory.slots.lookup(slot);
-    if (number == now || number.expr->isUndefined())
+    if (number == now || number.expr->isNothing())
       continue;
     Number before = number;
     number.narrowAs(now);

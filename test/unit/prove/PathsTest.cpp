@@ -18,8 +18,8 @@ namespace {
 
 using Set = uint32_t;
 
-/// Paths between |states|. What is known of a state is a set, and path i adds
-/// the bits adds[i] to the set that it takes along.
+/// Each state has a set of bits. Path i copies the set of its first state to
+/// its second one, and adds the bits adds[i].
 struct Walk {
   std::vector<zrt::Path> paths;
   std::vector<Set> adds;
