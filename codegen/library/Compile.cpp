@@ -78,7 +78,6 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
   step.stages = std::move(*stages);
   step.tables = std::move(*tables);
   step.cpu = resolveCpuName(options.target.cpu);
-  step.proof = options.proof;
   return step;
 }
 

@@ -20,7 +20,6 @@ struct CompileOptions {
   CpuTargetOptions target;
   /// Without a value the library runs on a CPU only.
   std::optional<CudaTargetOptions> cuda;
-  ProofNote proof;
 };
 
 /// The result of compiling a module with one zrt.program, before it is written.
@@ -33,7 +32,7 @@ struct CompiledStep {
   Tables tables; // of all stages
   std::optional<CudaCode> cuda;
   std::string cpu; // x86-64-v3 or x86-64-v4
-  ProofNote proof;
+  ProofNote proof; // whoever proved the module sets it
 
   /// The text of the plan. |validated|: see emitPlan.
   std::string getPlan(llvm::json::Object validated) const;

@@ -20,8 +20,10 @@
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace mlir;
+using namespace zero;
 using Clock = std::chrono::steady_clock;
 
 /// Writes the text of |function| to |out| and ends the process.
@@ -63,30 +65,52 @@ static bool readAll(int in, Clock::time_point end, std::string &text) {
   }
 }
 
-LogicalResult zero::runInChild(llvm::function_ref<std::string()> function,
-                               std::chrono::milliseconds limit,
-                               std::string &text) {
-  text.clear();
+Child::Child(llvm::function_ref<std::string()> function) {
   int ends[2];
-  pid_t child = ::pipe(ends) == 0 ? ::fork() : -1;
-  if (child < 0) {
-    text = std::string("cannot start a process: ") + std::strerror(errno);
-    return failure();
+  if (::pipe(ends) != 0) {
+    startError = errno;
+    return;
   }
-  if (child == 0) {
+  pid = ::fork();
+  startError = pid < 0 ? errno : 0;
+  if (pid == 0) {
     ::close(ends[0]);
     runChild(function, ends[1]);
   }
   ::close(ends[1]);
-  bool hasEnded = readAll(ends[0], Clock::now() + limit, text);
-  ::close(ends[0]);
-  if (!hasEnded)
-    ::kill(child, SIGKILL);
-  int status = 0;
+  out = ends[0];
+}
+
+/// Returns what waitpid returns.
+static pid_t reap(pid_t child, int &status) {
   pid_t waited;
   do
     waited = ::waitpid(child, &status, 0);
   while (waited < 0 && errno == EINTR);
+  return waited;
+}
+
+Child::~Child() {
+  if (out >= 0)
+    ::close(out);
+  if (pid <= 0)
+    return;
+  int status = 0;
+  ::kill(pid, SIGKILL);
+  reap(pid, status);
+}
+
+LogicalResult Child::wait(std::chrono::milliseconds limit, std::string &text) {
+  text.clear();
+  if (startError != 0) {
+    text = std::string("cannot start a process: ") + std::strerror(startError);
+    return failure();
+  }
+  bool hasEnded = readAll(out, Clock::now() + limit, text);
+  if (!hasEnded)
+    ::kill(pid, SIGKILL);
+  int status = 0;
+  pid_t waited = reap(std::exchange(pid, -1), status);
   if (waited < 0)
     text = std::string("cannot be waited for: ") + std::strerror(errno) +
            "; do not ignore SIGCHLD";
@@ -100,4 +124,10 @@ LogicalResult zero::runInChild(llvm::function_ref<std::string()> function,
   else
     return success();
   return failure();
+}
+
+LogicalResult zero::runInChild(llvm::function_ref<std::string()> function,
+                               std::chrono::milliseconds limit,
+                               std::string &text) {
+  return Child(function).wait(limit, text);
 }

@@ -29,7 +29,7 @@
 using namespace mlir;
 using namespace zero;
 
-/// Does what zero-compile does with the step in |path|.
+/// Does what zero-compile does with the step in |path|, in one process.
 static LogicalResult compile(StringRef path, StringRef options) {
   std::unique_ptr<LowerOptions> lowerOptions =
       LowerOptions::createFromString(options);
@@ -45,11 +45,10 @@ static LogicalResult compile(StringRef path, StringRef options) {
   ModuleOp module = loaded.getModule();
   if (!module)
     return failure();
-  FailureOr<ProofSummary> summary = lowerAndProve(module, *lowerOptions);
-  if (failed(summary))
+  std::unique_ptr<ProvedStep> proved = lowerProved(module, *lowerOptions);
+  if (!proved || failed(proveLowered(*proved, module)))
     return failure();
   CompileOptions compileOptions;
-  compileOptions.proof = {true, getPreconditions(*summary)};
   compileOptions.target.cpu = "x86-64-v3";
   FailureOr<CompiledStep> step = compileStep(module, compileOptions);
   SmallString<128> library;

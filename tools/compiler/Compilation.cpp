@@ -8,6 +8,9 @@
 
 #include "codegen/kernels/Lower.h"
 
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
 using namespace mlir;
 using namespace zero;
 
@@ -20,7 +23,7 @@ static DialectRegistry getRegistry() {
 
 Compilation::Compilation(const CompileSettings &settings, Errors &errors)
     : settings(settings), errors(errors),
-      // A step is one op to most passes, and the check of the library forks.
+      // A step is one op to most passes, and proof and check of the library fork.
       context(getRegistry(), MLIRContext::Threading::DISABLED) {}
 
 LogicalResult Compilation::fail(ExitCode code, const llvm::Twine &message) {
@@ -76,22 +79,58 @@ LogicalResult Compilation::load(std::unique_ptr<llvm::MemoryBuffer> text,
   return message.empty() ? failure() : fail(code, message);
 }
 
+/// The preconditions of a proof, as a child passes them on.
+static std::string toText(const ProvedStep &step) {
+  return llvm::formatv(
+      "{0}", llvm::json::Value(getPreconditions(step.getSummary())));
+}
+
 LogicalResult Compilation::lower(const LowerOptions &options) {
   if (!settings.isProved)
     return zero::lower(getModule(), options);
-  FailureOr<ProofSummary> summary = lowerAndProve(
-      getModule(), options, reference ? reference->getModule() : ModuleOp());
-  if (failed(summary))
+  proved = lowerProved(getModule(), options,
+                       reference ? reference->getModule() : ModuleOp());
+  if (!proved)
     return failure();
-  proof = {true, getPreconditions(*summary)};
+  proving.emplace([&]() -> std::string {
+    return succeeded(proveLowered(*proved, getModule())) ? toText(*proved) : "";
+  });
+  return success();
+}
+
+/// A client may have threads, which may have held a lock when the child was
+/// made. The child then waits for ever.
+static constexpr std::chrono::seconds kProofLimit(60);
+
+/// The errors of a child stay there. So what did not succeed in it is done
+/// again, here.
+LogicalResult Compilation::finishProof() {
+  if (!proving)
+    return success();
+  std::string text;
+  llvm::json::Path::Root root;
+  bool isRead = false;
+  proof.isProved = true;
+  if (succeeded(proving->wait(kProofLimit, text))) {
+    if (auto list = llvm::json::parse(text))
+      isRead = fromJSON(*list, proof.preconditions, root);
+    else
+      llvm::consumeError(list.takeError());
+  }
+  proving.reset();
+  if (isRead)
+    return success();
+  if (failed(proveLowered(*proved, getModule())))
+    return failure();
+  proof.preconditions = getPreconditions(proved->getSummary());
   return success();
 }
 
 FailureOr<CompiledStep> Compilation::compile(CompileOptions options) {
-  options.proof = proof;
   FailureOr<CompiledStep> compiled = compileStep(getModule(), options);
-  if (failed(compiled))
+  if (failed(compiled) || failed(finishProof()))
     return failure();
+  compiled->proof = proof;
   if (!settings.maxBytes.isGiven) // the plan of a large model takes a while
     return compiled;
   std::string message;

@@ -7,6 +7,7 @@
 #ifndef ZERO_TOOLS_COMPILER_COMPILATION_H
 #define ZERO_TOOLS_COMPILER_COMPILATION_H
 
+#include "codegen/validate/Child.h"
 #include "tools/compiler/Settings.h"
 
 namespace zero {
@@ -21,9 +22,13 @@ public:
   /// compare with that. Checks that the settings fit the steps.
   mlir::LogicalResult load(std::unique_ptr<llvm::MemoryBuffer> step,
                            std::unique_ptr<llvm::MemoryBuffer> reference);
-  /// Lowers the step, and proves it unless the settings say otherwise.
+  /// Lowers the step. Unless the settings say otherwise, proves the step as
+  /// written before, and begins to prove the lowered one.
   mlir::LogicalResult lower(const LowerOptions &options);
-  /// The result refers to the module of this object.
+  /// Waits for the proof of the lowered step, if there is one.
+  mlir::LogicalResult finishProof();
+  /// Compiles the lowered step while it is proved, and waits for the proof. The
+  /// result refers to the module of this object.
   mlir::FailureOr<CompiledStep> compile(CompileOptions options);
 
   mlir::ModuleOp getModule() { return step->getModule(); }
@@ -37,6 +42,8 @@ private:
   Errors &errors;
   mlir::MLIRContext context;
   std::optional<LoadedStep> step, reference;
+  std::unique_ptr<ProvedStep> proved; // the step as written
+  std::optional<Child> proving;       // the lowered step
   ProofNote proof;
 };
 

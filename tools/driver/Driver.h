@@ -177,12 +177,15 @@ mlir::LogicalResult checkReference(mlir::ModuleOp module, llvm::StringRef file,
 /// step takes other options.
 mlir::LogicalResult lower(mlir::ModuleOp module, const LowerOptions &options);
 
-/// Lowers |module|. Proves that |reference|, or |module| as it was where that
-/// is null, does what it declares, and that |module| and what was made of it do
-/// the same.
-mlir::FailureOr<ProofSummary> lowerAndProve(mlir::ModuleOp module,
-                                            const LowerOptions &options,
-                                            mlir::ModuleOp reference = {});
+/// Lowers |module|. Proves before that |reference|, or |module| as it was where
+/// that is null, does what it declares, and that |module| does the same. The
+/// result is null on an error.
+std::unique_ptr<ProvedStep> lowerProved(mlir::ModuleOp module,
+                                        const LowerOptions &options,
+                                        mlir::ModuleOp reference = {});
+
+/// Proves that |lowered|, which lowerProved made, does the same as |step|.
+mlir::LogicalResult proveLowered(ProvedStep &step, mlir::ModuleOp lowered);
 
 } // namespace zero
 

@@ -85,23 +85,29 @@ LogicalResult zero::lower(ModuleOp module, const LowerOptions &options) {
   return pm.run(module);
 }
 
-FailureOr<ProofSummary> zero::lowerAndProve(ModuleOp module,
-                                            const LowerOptions &options,
-                                            ModuleOp reference) {
+std::unique_ptr<ProvedStep> zero::lowerProved(ModuleOp module,
+                                              const LowerOptions &options,
+                                              ModuleOp reference) {
   // Ranks are part of what is proved.
   if (isLogical(module) && failed(setMesh(module, options.mesh.getValue())))
-    return failure();
-  ProvedStep step(reference ? reference : module);
-  if (!step.isProved())
-    return failure();
-  if (reference && !step.isSameAs(module))
-    return module.emitError() << "is not the step of --against: a pass "
-                                 "changed it, or it was written otherwise";
+    return nullptr;
+  auto step = std::make_unique<ProvedStep>(reference ? reference : module);
+  if (!step->isProved())
+    return nullptr;
+  if (reference && !step->isSameAs(module)) {
+    module.emitError() << "is not the step of --against: a pass changed it, or "
+                          "it was written otherwise";
+    return nullptr;
+  }
   if (failed(lower(module, options)))
-    return failure();
-  if (!step.isSameAs(module))
-    return module.emitError()
-           << "the lowered step differs from the written step: a pass has a "
-              "bug; zero-prove names the pass";
-  return step.getSummary();
+    return nullptr;
+  return step;
+}
+
+LogicalResult zero::proveLowered(ProvedStep &step, ModuleOp lowered) {
+  if (step.isSameAs(lowered))
+    return success();
+  return lowered.emitError()
+         << "the lowered step differs from the written step: a pass has a bug; "
+            "zero-prove names the pass";
 }

@@ -219,6 +219,8 @@ int main(int argc, char **argv) {
       failed(compilation.lower(wanted.lower)))
     return tool.finish();
   if (wanted.emit == Emit::mlir) {
+    if (failed(compilation.finishProof()))
+      return tool.finish();
     compilation.getModule().print(llvm::outs());
     llvm::outs() << "\n";
     return 0;
