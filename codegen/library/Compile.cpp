@@ -81,7 +81,8 @@ FailureOr<CompiledStep> zero::compileStep(ModuleOp scheduled,
   return step;
 }
 
-std::string CompiledStep::getPlan(llvm::json::Object validated) const {
+std::string CompiledStep::getPlan(const ProofNote &proof,
+                                  llvm::json::Object validated) const {
   return emitPlan(stages, tables, cpu, proof, std::move(validated),
                   cuda ? &*cuda : nullptr);
 }

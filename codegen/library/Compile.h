@@ -32,10 +32,10 @@ struct CompiledStep {
   Tables tables; // of all stages
   std::optional<CudaCode> cuda;
   std::string cpu; // x86-64-v3 or x86-64-v4
-  ProofNote proof; // whoever proved the module sets it
 
-  /// The text of the plan. |validated|: see emitPlan.
-  std::string getPlan(llvm::json::Object validated) const;
+  /// The text of the plan. |proof|, |validated|: see emitPlan.
+  std::string getPlan(const ProofNote &proof,
+                      llvm::json::Object validated) const;
 };
 
 /// Checks that |name| can be the name of a library and its header, and the

@@ -30,8 +30,8 @@ public:
   mlir::LogicalResult wait(std::chrono::milliseconds limit, std::string &text);
 
 private:
-  int pid = -1;     // not running
-  int out = -1;     // what the child writes
+  int pid = -1;       // not running
+  int out = -1;       // what the child writes
   int startError = 0; // an errno
 };
 

@@ -37,7 +37,14 @@ using namespace zero::prove;
 using zrt::Stream;
 
 namespace {
-using State = llvm::DenseMap<StringAttr, SmallVector<Access, 2>>;
+/// What is in flight in each memory, by its number.
+using State = std::vector<SmallVector<Access, 2>>;
+
+/// What a call does with a memory.
+struct NumberedUse {
+  unsigned memory;
+  bool writes;
+};
 
 class OrderChecker {
 public:
@@ -50,24 +57,30 @@ public:
 
 private:
   void findElsewhere(ArrayRef<AxisCoordinate> stage);
+  void findCallerUses();
+  unsigned getNumber(StringAttr memory);
+  unsigned getNumber(FlatSymbolRefAttr symbol) {
+    return getNumber(symbols.getMemory(symbol));
+  }
+  ArrayRef<NumberedUse> getUses(zrt::RuntimeCall call);
   void begin(const zrt::Path &path, State &state);
   bool walk(const zrt::Path &path);
   void visit(Operation *call, zrt::PathStep step);
   void runHandler(zrt::PathStep step);
   void runOptional(zrt::PathStep step);
-  void touchByCaller(StringAttr memory, bool writes);
+  void touchByCaller(unsigned memory, bool writes);
   void checkRelease(zrt::PathStep step);
   void readUnit(zrt::PathStep step);
-  SmallVector<Access, 2> &inFlightOn(StringAttr memory);
+  SmallVector<Access, 2> &inFlightOn(unsigned memory);
   void checkView(zrt::PathStep step);
   void wait(StringAttr event, unsigned stream);
-  void touch(Access access, StringAttr memory, bool isOptional);
-  void keep(Access &access, StringAttr memory, bool pathEnds);
+  void touch(Access access, unsigned memory, bool isOptional);
+  void keep(Access &access, unsigned memory, bool pathEnds);
   bool leave(StringAttr target);
   void checkReadable();
-  void report(Operation *call, const Access &earlier, StringAttr memory);
+  void report(Operation *call, const Access &earlier, unsigned memory);
   void note(InFlightDiagnostic &diagnostic, const Access &earlier);
-  std::string describe(StringAttr memory) const;
+  std::string describe(unsigned memory) const;
   std::string describePlace(Operation *call);
   bool isBehindOne(ArrayAttr events, const Access &access) const {
     return events &&
@@ -86,8 +99,17 @@ private:
   /// The calls, tables and states that the pipeline stage does not have.
   llvm::DenseSet<Operation *> elsewhere;
   llvm::DenseSet<Attribute> bucketsElsewhere;
+  llvm::DenseMap<StringAttr, unsigned> numbers; // of memories
+  SmallVector<StringAttr> memories;             // by number
+  /// By call and the bucket of the gradient that arrives.
+  llvm::DenseMap<std::pair<Operation *, Attribute>, SmallVector<NumberedUse, 4>>
+      usesOf;
+  /// Memory that the caller may write between steps.
+  SmallVector<unsigned> writtenByCaller;
+  /// Parameters that the caller may read until apply.
+  SmallVector<unsigned> readByCaller;
   /// The memory of accesses that have kept an event.
-  llvm::DenseMap<StringAttr, llvm::SetVector<StringAttr>> covered;
+  llvm::DenseMap<StringAttr, llvm::SetVector<unsigned>> covered;
   llvm::MapVector<StringAttr, State> states; // of the protocol
 
   // Of the path that is walked.
@@ -95,7 +117,7 @@ private:
   State state;
   StreamClocks clocks;
   /// What was in flight before the arrival that is walked, where that changed.
-  llvm::MapVector<StringAttr, SmallVector<Access, 2>> withoutStep;
+  llvm::MapVector<unsigned, SmallVector<Access, 2>> withoutStep;
   bool isOptionalStep = false;
   FlatSymbolRefAttr arriving; // the bucket of the step's gradient, or null
   zrt::UnitTableOp unit;      // the unit whose handlers run, or null
@@ -121,12 +143,40 @@ void OrderChecker::findElsewhere(ArrayRef<AxisCoordinate> stage) {
   }
 }
 
+unsigned OrderChecker::getNumber(StringAttr memory) {
+  auto [it, isNew] = numbers.try_emplace(memory, memories.size());
+  if (isNew)
+    memories.push_back(memory);
+  return it->second;
+}
+
+ArrayRef<NumberedUse> OrderChecker::getUses(zrt::RuntimeCall call) {
+  auto [it, isNew] = usesOf.try_emplace({call, arriving});
+  if (isNew)
+    for (const zrt::MemoryUse &use : symbols.getUses(call, arriving))
+      it->second.push_back({getNumber(use.memory), use.writes});
+  return it->second;
+}
+
+/// The caller's writes between steps are ordered like the compute stream. The
+/// host waits for all streams before and after a write to what belongs to
+/// sharded parameters.
+void OrderChecker::findCallerUses() {
+  for (auto op : program.getOps<zrt::StateOp>())
+    if (zrt::BucketTableOp table = symbols.getTable(op.getBucketAttr());
+        !elsewhere.contains(op) && (!table || !table.getUnshardedAttr()))
+      writtenByCaller.push_back(getNumber(op.getBufferAttr()));
+  for (auto table : program.getOps<zrt::BucketTableOp>())
+    if (!elsewhere.contains(table) && !table.getUnshardedAttr())
+      readByCaller.push_back(getNumber(table.getParametersAttr()));
+}
+
 void OrderChecker::wait(StringAttr event, unsigned stream) {
   if (clocks.hasRecorded(event))
     return clocks.wait(event, stream);
   // It was recorded on an earlier path, if at all.
   if (auto it = covered.find(event); it != covered.end())
-    for (StringAttr memory : it->second)
+    for (unsigned memory : it->second)
       for (Access &access : inFlightOn(memory))
         if (access.hasEvent(event))
           clocks.follow(access, stream);
@@ -150,9 +200,9 @@ void OrderChecker::note(InFlightDiagnostic &diagnostic, const Access &earlier) {
            "steps";
 }
 
-std::string OrderChecker::describe(StringAttr memory) const {
-  std::string text = zrt::describeMemory(memory);
-  if (memory == symbols.getArrivingGradient() && arriving)
+std::string OrderChecker::describe(unsigned memory) const {
+  std::string text = zrt::describeMemory(memories[memory]);
+  if (memories[memory] == symbols.getArrivingGradient() && arriving)
     text += (" of bucket @" + arriving.getValue()).str();
   return text;
 }
@@ -177,7 +227,7 @@ std::string OrderChecker::describePlace(Operation *call) {
 }
 
 void OrderChecker::report(Operation *call, const Access &earlier,
-                          StringAttr memory) {
+                          unsigned memory) {
   auto stream = cast<zrt::RuntimeCall>(call).getStream();
   InFlightDiagnostic diagnostic = proof.report.opError(call);
   diagnostic << "races with " << ::describe(earlier) << " for "
@@ -188,7 +238,7 @@ void OrderChecker::report(Operation *call, const Access &earlier,
   note(diagnostic, earlier);
 }
 
-void OrderChecker::touch(Access access, StringAttr memory, bool isOptional) {
+void OrderChecker::touch(Access access, unsigned memory, bool isOptional) {
   SmallVector<Access, 2> &inFlight = inFlightOn(memory);
   bool reported = false;
   for (const Access &earlier : inFlight)
@@ -209,14 +259,16 @@ void OrderChecker::touch(Access access, StringAttr memory, bool isOptional) {
   inFlight.push_back(access);
 }
 
-SmallVector<Access, 2> &OrderChecker::inFlightOn(StringAttr memory) {
+SmallVector<Access, 2> &OrderChecker::inFlightOn(unsigned memory) {
+  if (memory >= state.size())
+    state.resize(memories.size());
   SmallVector<Access, 2> &inFlight = state[memory];
   if (isOptionalStep)
     withoutStep.insert({memory, inFlight});
   return inFlight;
 }
 
-void OrderChecker::touchByCaller(StringAttr memory, bool writes) {
+void OrderChecker::touchByCaller(unsigned memory, bool writes) {
   Access caller;
   caller.stream = callerStream;
   caller.writes = writes;
@@ -226,7 +278,7 @@ void OrderChecker::touchByCaller(StringAttr memory, bool writes) {
 /// The caller may write a gradient again when its stream has waited at the end
 /// of the handler, or at the timepoint that stands for this wait.
 void OrderChecker::checkRelease(zrt::PathStep step) {
-  StringAttr memory = symbols.getArrivingGradient();
+  unsigned memory = getNumber(symbols.getArrivingGradient());
   for (const Access &earlier : inFlightOn(memory)) {
     if (!earlier.call || clocks.follows(callerStream, earlier))
       continue;
@@ -243,7 +295,7 @@ void OrderChecker::checkRelease(zrt::PathStep step) {
 /// While a unit is unsharded, the caller reads it on its stream.
 void OrderChecker::readUnit(zrt::PathStep step) {
   for (const zrt::UnitPart &part : symbols.getPartsOf(step.unit)) {
-    StringAttr memory = symbols.getMemory(part.unsharded);
+    unsigned memory = getNumber(part.unsharded);
     for (const Access &earlier : inFlightOn(memory)) {
       if (!earlier.call || !earlier.writes ||
           clocks.follows(callerStream, earlier))
@@ -264,7 +316,7 @@ void OrderChecker::runHandler(zrt::PathStep step) {
   arriving = step.arriving;
   unit = step.unit;
   if (arriving)
-    touchByCaller(symbols.getArrivingGradient(), /*writes=*/true);
+    touchByCaller(getNumber(symbols.getArrivingGradient()), /*writes=*/true);
   for (Operation &call : step.handler.getBody().front())
     visit(&call, step);
   if (step.unit) {
@@ -276,10 +328,10 @@ void OrderChecker::runHandler(zrt::PathStep step) {
   if (!arriving)
     return;
   checkRelease(step);
-  touchByCaller(symbols.getArrivingGradient(), /*writes=*/true);
+  touchByCaller(getNumber(symbols.getArrivingGradient()), /*writes=*/true);
 }
 
-void OrderChecker::keep(Access &access, StringAttr memory, bool pathEnds) {
+void OrderChecker::keep(Access &access, unsigned memory, bool pathEnds) {
   clocks.keep(access, pathEnds);
   for (const EventOfStream &kept : access.events)
     covered[kept.event].insert(memory);
@@ -306,14 +358,14 @@ void OrderChecker::runOptional(zrt::PathStep step) {
 /// the bucket's table.
 void OrderChecker::checkView(zrt::PathStep step) {
   zrt::BucketTableOp table = symbols.getTable(step.arriving);
-  StringAttr memory = symbols.getMemory(table.getGradientAttr());
-  for (const Access &earlier : state[memory]) {
+  unsigned memory = getNumber(table.getGradientAttr());
+  for (const Access &earlier : inFlightOn(memory)) {
     if (clocks.follows(static_cast<unsigned>(Stream::compute), earlier) ||
         isBehindOne(table.getWritableAttr(), earlier))
       continue;
     InFlightDiagnostic diagnostic = proof.report.opError(table);
-    diagnostic << "lends @" << memory.getValue() << " to the caller while "
-               << ::describe(earlier)
+    diagnostic << "lends @" << memories[memory].getValue()
+               << " to the caller while " << ::describe(earlier)
                << " may use it: add the event of that call to 'writable'";
     note(diagnostic, earlier);
     return;
@@ -344,7 +396,7 @@ void OrderChecker::visit(Operation *op, zrt::PathStep step) {
   Access access;
   access.call = call;
   access.stream = static_cast<unsigned>(call.getStream());
-  for (const zrt::MemoryUse &use : symbols.getUses(call, step.arriving)) {
+  for (const NumberedUse &use : getUses(call)) {
     access.writes = use.writes;
     touch(access, use.memory, /*isOptional=*/false);
   }
@@ -354,23 +406,14 @@ void OrderChecker::begin(const zrt::Path &next, State &entered) {
   path = &next;
   state = entered;
   clocks.begin();
-  // The caller's writes between steps are ordered like the compute stream. The
-  // host waits for all streams before and after a write to what belongs to
-  // sharded parameters.
-  Access caller;
   if (path->from == initial) {
+    Access caller;
     caller.writes = true;
-    for (auto op : program.getOps<zrt::StateOp>())
-      // The caller may write, and may not.
-      if (zrt::BucketTableOp table = symbols.getTable(op.getBucketAttr());
-          !elsewhere.contains(op) && (!table || !table.getUnshardedAttr()))
-        touch(caller, symbols.getMemory(op.getBufferAttr()),
-              /*isOptional=*/true);
+    for (unsigned memory : writtenByCaller)
+      touch(caller, memory, /*isOptional=*/true); // it may, and may not
   }
-  for (auto table : program.getOps<zrt::BucketTableOp>())
-    if (!elsewhere.contains(table) && !table.getUnshardedAttr())
-      touchByCaller(symbols.getMemory(table.getParametersAttr()),
-                    /*writes=*/false);
+  for (unsigned memory : readByCaller)
+    touchByCaller(memory, /*writes=*/false);
 }
 
 bool OrderChecker::walk(const zrt::Path &next) {
@@ -396,9 +439,11 @@ bool OrderChecker::walk(const zrt::Path &next) {
 bool OrderChecker::leave(StringAttr target) {
   bool hasChanged = false;
   State &joined = states[target];
-  for (auto &[memory, accesses] : state) {
+  if (joined.size() < state.size())
+    joined.resize(state.size());
+  for (unsigned memory = 0; memory < state.size(); ++memory) {
     SmallVector<Access, 2> &known = joined[memory];
-    for (Access access : accesses) {
+    for (Access &access : state[memory]) {
       if (access.stream == static_cast<unsigned>(Stream::caller))
         continue; // each path has its own
       keep(access, memory, /*pathEnds=*/true);
@@ -414,21 +459,24 @@ void OrderChecker::checkReadable() {
   for (auto table : program.getOps<zrt::BucketTableOp>()) {
     if (elsewhere.contains(table) || table.getUnshardedAttr())
       continue;
-    StringAttr memory = symbols.getMemory(table.getParametersAttr());
+    unsigned memory = getNumber(table.getParametersAttr());
     ArrayAttr events = table.getReadableAttr();
-    for (auto &[name, left] : states)
-      for (const Access &access : left.lookup(memory)) {
+    for (auto &[name, left] : states) {
+      if (memory >= left.size())
+        continue;
+      for (const Access &access : left[memory]) {
         constexpr auto compute = static_cast<unsigned>(Stream::compute);
         if (!access.call || !access.writes ||
             (events ? isBehindOne(events, access) : access.since[compute] == 0))
           continue;
         InFlightDiagnostic diagnostic = proof.report.opError(table);
-        diagnostic << "lets the caller read @" << memory.getValue() << " while "
-                   << ::describe(access)
+        diagnostic << "lets the caller read @" << memories[memory].getValue()
+                   << " while " << ::describe(access)
                    << " may write it: add the event of that call to 'readable'";
         note(diagnostic, access);
         return;
       }
+    }
   }
 }
 
@@ -439,6 +487,7 @@ void OrderChecker::run(ArrayRef<AxisCoordinate> stage) {
   if (!stage.empty())
     findElsewhere(stage);
   initial = (*transitions.begin()).getStateAttr();
+  findCallerUses();
   std::vector<zrt::Path> paths = zrt::enumeratePaths(program);
   // More is in flight after each change, and less is followed, so this ends.
   zrt::walkPaths(paths, initial,

@@ -139,8 +139,8 @@ void ProgramReader::enter(Node node, Operation *from) {
   auto known =
       llvm::find_if(nodes, [&](const Node &known) { return known.isAt(node); });
   if (known == nodes.end()) {
-    nodes.push_back(node);
-    pending.push_back(std::move(node));
+    pending.insert(nodes.size());
+    nodes.push_back(std::move(node));
     return;
   }
   bool isNew = false;
@@ -192,7 +192,20 @@ void ProgramReader::enter(Node node, Operation *from) {
     isNew |= !(number == before);
   }
   if (isNew)
-    pending.push_back(*known);
+    pending.insert(known - nodes.begin());
+}
+
+/// Explores the transitions of |node| after which the step is over, or the
+/// others.
+void ProgramReader::explore(const Node &node, bool endsStep) {
+  for (zrt::TransitionOp transition : transitions) {
+    zrt::Event event = transition.getEvent();
+    bool ends = event == zrt::Event::apply || event == zrt::Event::measure ||
+                event == zrt::Event::discard;
+    if (transition.getStateAttr() == node.state && ends == endsStep &&
+        !proof.report.hasErrors())
+      explore(node, transition);
+  }
 }
 
 void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
@@ -433,22 +446,30 @@ std::optional<StepSemantics> ProgramReader::run() {
   start.memory = idle->getMemory();
   start.memory.oneBackward = semantics.oneBackward;
   enter(std::move(start), program);
+  // Steps end where nothing more is learned of what they begin with.
+  std::vector<Node> ready;
   // An error would repeat on every path that follows. It is reported once.
   while (!pending.empty() && !proof.report.hasErrors()) {
-    Node node = std::move(pending.back());
-    pending.pop_back();
+    size_t next = pending.front();
+    pending.erase(pending.begin());
+    Node node = nodes[next];
     requireEvents(node);
     checkUnits(node);
     calls->sent.clear();
     if (node.isOpen)
       receive(node);
+    llvm::append_range(node.sent, calls->sent);
+    explore(node, /*endsStep=*/false);
+    ready.resize(nodes.size());
+    ready[next] = std::move(node);
+  }
+  for (Node &node : ready) {
+    if (proof.report.hasErrors())
+      break;
     idle->checkReadable(program, node.state, node.memory,
                         /*isMeasured=*/false);
-    llvm::append_range(node.sent, calls->sent);
     firstFromState.reset();
-    for (zrt::TransitionOp transition : transitions)
-      if (transition.getStateAttr() == node.state && !proof.report.hasErrors())
-        explore(node, transition);
+    explore(node, /*endsStep=*/true);
   }
   if (!proof.report.hasErrors())
     for (zrt::TransitionOp op : meetsSometimes)

@@ -20,6 +20,8 @@
 
 #include "llvm/ADT/SetVector.h"
 
+#include <deque>
+
 namespace zero::prove {
 
 /// A collective: its name and its attributes.
@@ -96,6 +98,7 @@ public:
 private:
   bool initialize();
   void enter(Node node, mlir::Operation *from);
+  void explore(const Node &node, bool endsStep);
   void explore(const Node &node, zrt::TransitionOp transition);
   void runHandler(mlir::FlatSymbolRefAttr symbol, Memory &memory);
   void runHandlers(zrt::TransitionOp transition, Memory &memory);
@@ -170,7 +173,9 @@ private:
   llvm::SmallVector<zrt::BucketTableOp> arrivals;
   std::optional<IdleState> idle;
   std::vector<Node> nodes;
-  std::vector<Node> pending;
+  /// The nodes whose transitions are to be explored. The one that waits for the
+  /// longest time is next: more paths have led to it.
+  llvm::SetVector<size_t, std::deque<size_t>> pending;
   llvm::SetVector<zrt::TransitionOp> meetsSometimes;
   /// Transitions that close a backward pass with a wrong hint that it is the
   /// last.

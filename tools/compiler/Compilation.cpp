@@ -23,7 +23,8 @@ static DialectRegistry getRegistry() {
 
 Compilation::Compilation(const CompileSettings &settings, Errors &errors)
     : settings(settings), errors(errors),
-      // A step is one op to most passes, and proof and check of the library fork.
+      // A step is one op to most passes, and proof and check of the library
+      // fork.
       context(getRegistry(), MLIRContext::Threading::DISABLED) {}
 
 LogicalResult Compilation::fail(ExitCode code, const llvm::Twine &message) {
@@ -81,8 +82,8 @@ LogicalResult Compilation::load(std::unique_ptr<llvm::MemoryBuffer> text,
 
 /// The preconditions of a proof, as a child passes them on.
 static std::string toText(const ProvedStep &step) {
-  return llvm::formatv(
-      "{0}", llvm::json::Value(getPreconditions(step.getSummary())));
+  return llvm::formatv("{0}",
+                       llvm::json::Value(getPreconditions(step.getSummary())));
 }
 
 LogicalResult Compilation::lower(const LowerOptions &options) {
@@ -104,37 +105,39 @@ static constexpr std::chrono::seconds kProofLimit(60);
 
 /// The errors of a child stay there. So what did not succeed in it is done
 /// again, here.
-LogicalResult Compilation::finishProof() {
+FailureOr<ProofNote> Compilation::finishProof() {
+  ProofNote note;
+  note.isProved = settings.isProved;
   if (!proving)
-    return success();
+    return note;
   std::string text;
-  llvm::json::Path::Root root;
   bool isRead = false;
-  proof.isProved = true;
   if (succeeded(proving->wait(kProofLimit, text))) {
+    llvm::json::Path::Root root;
     if (auto list = llvm::json::parse(text))
-      isRead = fromJSON(*list, proof.preconditions, root);
+      isRead = fromJSON(*list, note.preconditions, root);
     else
       llvm::consumeError(list.takeError());
   }
   proving.reset();
   if (isRead)
-    return success();
+    return note;
   if (failed(proveLowered(*proved, getModule())))
     return failure();
-  proof.preconditions = getPreconditions(proved->getSummary());
-  return success();
+  note.preconditions = getPreconditions(proved->getSummary());
+  return note;
 }
 
-FailureOr<CompiledStep> Compilation::compile(CompileOptions options) {
+FailureOr<CompiledStep> Compilation::compile(const CompileOptions &options) {
   FailureOr<CompiledStep> compiled = compileStep(getModule(), options);
-  if (failed(compiled) || failed(finishProof()))
+  if (failed(compiled)) {
+    (void)finishProof(); // what is wrong with the step may be the cause
     return failure();
-  compiled->proof = proof;
+  }
   if (!settings.maxBytes.isGiven) // the plan of a large model takes a while
     return compiled;
   std::string message;
-  if (failed(settings.checkMemory(compiled->getPlan({}), message)))
+  if (failed(settings.checkMemory(compiled->getPlan(ProofNote(), {}), message)))
     return fail(ExitCode::failed, message);
   return compiled;
 }

@@ -25,11 +25,12 @@ public:
   /// Lowers the step. Unless the settings say otherwise, proves the step as
   /// written before, and begins to prove the lowered one.
   mlir::LogicalResult lower(const LowerOptions &options);
-  /// Waits for the proof of the lowered step, if there is one.
-  mlir::LogicalResult finishProof();
-  /// Compiles the lowered step while it is proved, and waits for the proof. The
-  /// result refers to the module of this object.
-  mlir::FailureOr<CompiledStep> compile(CompileOptions options);
+  /// Compiles the lowered step, while it is proved. The result refers to the
+  /// module of this object.
+  mlir::FailureOr<CompiledStep> compile(const CompileOptions &options);
+  /// Waits for the proof of the lowered step, if there is one. Nothing that was
+  /// made of the step may leave before.
+  mlir::FailureOr<ProofNote> finishProof();
 
   mlir::ModuleOp getModule() { return step->getModule(); }
 
@@ -44,7 +45,6 @@ private:
   std::optional<LoadedStep> step, reference;
   std::unique_ptr<ProvedStep> proved; // the step as written
   std::optional<Child> proving;       // the lowered step
-  ProofNote proof;
 };
 
 } // namespace zero

@@ -79,11 +79,16 @@ static LogicalResult compileAnew(const CompileSettings &settings,
     return failure();
   ExitCode code;
   std::string message;
-  if (failed(linkStepInMemory(*step, output.library, output.plan, code,
-                              message))) {
+  llvm::json::Object validated;
+  if (failed(
+          linkStepInMemory(*step, output.library, validated, code, message))) {
     errors.add(code, message);
     return failure();
   }
+  FailureOr<ProofNote> proof = compilation.finishProof();
+  if (failed(proof))
+    return failure();
+  output.plan = step->getPlan(*proof, std::move(validated));
   output.name = step->name;
   output.header = step->header;
   return success();

@@ -38,7 +38,8 @@ LogicalResult zero::linkStep(const CompiledStep &step, StringRef path,
 }
 
 LogicalResult zero::linkStepInMemory(const CompiledStep &step,
-                                     std::string &library, std::string &plan,
+                                     std::string &library,
+                                     llvm::json::Object &validated,
                                      ExitCode &code, std::string &message) {
   code = ExitCode::environment;
   SmallString<128> folder;
@@ -54,7 +55,6 @@ LogicalResult zero::linkStepInMemory(const CompiledStep &step,
       llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
   SmallString<128> path(folder);
   llvm::sys::path::append(path, "lib" + step.name + ".so");
-  llvm::json::Object validated;
   if (failed(linkStep(step, path, validated, code, message)))
     return failure();
   code = ExitCode::environment;
@@ -66,6 +66,5 @@ LogicalResult zero::linkStepInMemory(const CompiledStep &step,
     return failure();
   }
   library = (*content)->getBuffer().str();
-  plan = step.getPlan(std::move(validated));
   return success();
 }

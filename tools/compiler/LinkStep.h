@@ -20,10 +20,10 @@ mlir::LogicalResult linkStep(const CompiledStep &step, llvm::StringRef path,
                              llvm::json::Object &validated, ExitCode &code,
                              std::string &message);
 
-/// The same to |library|, the content of the file, and |plan|, the text of the
-/// plan. No file is left.
+/// The same to |library|, the content of the file. No file is left.
 mlir::LogicalResult linkStepInMemory(const CompiledStep &step,
-                                     std::string &library, std::string &plan,
+                                     std::string &library,
+                                     llvm::json::Object &validated,
                                      ExitCode &code, std::string &message);
 
 } // namespace zero

@@ -66,9 +66,10 @@ private:
 };
 } // namespace
 
-FailureOr<WrittenStep> zero::writeStep(const CompiledStep &step,
-                                       StringRef folder, bool isLibrary,
-                                       ExitCode &code, std::string &message) {
+FailureOr<WrittenStep>
+zero::writeStep(const CompiledStep &step, StringRef folder, bool isLibrary,
+                llvm::function_ref<FailureOr<ProofNote>()> finishProof,
+                ExitCode &code, std::string &message) {
   code = ExitCode::environment;
   if (failed(createFolder(folder, message)))
     return failure();
@@ -82,9 +83,12 @@ FailureOr<WrittenStep> zero::writeStep(const CompiledStep &step,
   if (failed(isLibrary ? writer.add("lib" + step.name + ".so", link)
                        : writer.addText(step.name + ".o", step.code)))
     return failure();
+  FailureOr<ProofNote> proof = finishProof();
+  if (failed(proof))
+    return failure();
   code = ExitCode::environment;
   return writer.finish(step.name, step.header,
-                       step.getPlan(std::move(validated)));
+                       step.getPlan(*proof, std::move(validated)));
 }
 
 FailureOr<WrittenStep> zero::writeOutput(const CompileOutput &output,

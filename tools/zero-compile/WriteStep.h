@@ -21,11 +21,13 @@ struct WrittenStep {
 
 /// Writes a library (or else an object), header and plan of |step| to |folder|:
 /// all of them, or on an error none. A library is first compared with the
-/// programs that it was compiled from, as far as this machine can run it, and
-/// the plan says what was compared. |code| and |message| describe an error.
-mlir::FailureOr<WrittenStep> writeStep(const CompiledStep &step,
-                                       llvm::StringRef folder, bool isLibrary,
-                                       ExitCode &code, std::string &message);
+/// programs that it was compiled from, as far as this machine can run it. The
+/// plan says what was compared, and what |finishProof| returns. |code| and
+/// |message| describe an error, other than one of the proof.
+mlir::FailureOr<WrittenStep>
+writeStep(const CompiledStep &step, llvm::StringRef folder, bool isLibrary,
+          llvm::function_ref<mlir::FailureOr<ProofNote>()> finishProof,
+          ExitCode &code, std::string &message);
 
 /// The same of a library that is linked and compared.
 mlir::FailureOr<WrittenStep> writeOutput(const CompileOutput &output,

@@ -225,17 +225,19 @@ int main(int argc, char **argv) {
     llvm::outs() << "\n";
     return 0;
   }
-  FailureOr<zero::CompiledStep> step =
-      compilation.compile(std::move(wanted.compile));
+  FailureOr<zero::CompiledStep> step = compilation.compile(wanted.compile);
   if (failed(step))
     return tool.finish();
   if (wanted.emit == Emit::llvmIR || wanted.emit == Emit::ptx) {
+    if (failed(compilation.finishProof()))
+      return tool.finish();
     llvm::outs() << (wanted.emit == Emit::ptx ? step->cuda->ptx : step->code);
     return 0;
   }
   FailureOr<zero::WrittenStep> files = zero::writeStep(
-      *step, output, wanted.emit == Emit::library, code, message);
+      *step, output, wanted.emit == Emit::library,
+      [&] { return compilation.finishProof(); }, code, message);
   if (failed(files))
-    return tool.fail(code, message);
+    return message.empty() ? tool.finish() : tool.fail(code, message);
   return finish(tool, step->name, *files, getSeconds());
 }
