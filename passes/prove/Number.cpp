@@ -112,10 +112,9 @@ void Number::narrow(Precision to) {
     return;
   arrived = nullptr;
   bool isAlone = expr && expr->isSumOfBases() && roundings.hasOneSource();
-  if (!to.isExact() && expr) {
-    Conversion conversion(expr, to, isAlone);
-    roundings = roundings.narrowed(conversion);
-    skipped = skipped.narrowed(conversion);
+  if (expr) {
+    roundings = roundings.narrowed(expr, to, isAlone);
+    skipped = skipped.narrowed(expr, to, isAlone);
   }
   if (expr && !isLinear(expr))
     nonlinear = nonlinear.limitedBy(to);

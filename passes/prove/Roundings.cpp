@@ -42,24 +42,15 @@ bool SourcePrecision::operator<(const SourcePrecision &other) const {
                     other.magnitudes);
 }
 
-Conversion::Conversion(Expr number, Precision to, bool isAlone)
-    : to(to), isAlone(isAlone),
-      isSum(to.exponent < Precision::f64().exponent && hasSizeOfSum(number)),
-      ofElements(number, to, /*isOfElements=*/true),
-      ofOthers(number, to, /*isOfElements=*/false) {}
-
-bool Conversion::operator<(const Conversion &other) const {
-  return std::tuple(to.getKey(), isAlone, isSum, ofElements, ofOthers) <
-         std::tuple(other.to.getKey(), other.isAlone, other.isSum,
-                    other.ofElements, other.ofOthers);
-}
-
 struct Roundings::Node {
   RoundingTable *table;
   const RoundingTable::Sources *sources; // the key of the table
   // Results of operations, so that each is computed once.
   mutable llvm::DenseMap<const Node *, const Node *> limited{};
-  mutable std::map<Conversion, const Node *> narrowed = {};
+  /// By number, type, and whether the number is alone.
+  mutable llvm::DenseMap<std::pair<Expr, std::pair<uint64_t, unsigned>>,
+                         const Node *>
+      narrowed{};
 };
 
 RoundingTable::RoundingTable() = default;
@@ -112,21 +103,23 @@ Roundings Roundings::limitedBy(Roundings other) const {
   return result;
 }
 
-Roundings Roundings::narrowed(const Conversion &conversion) const {
-  if (!node || conversion.to.isExact())
+Roundings Roundings::narrowed(Expr number, Precision to, bool isAlone) const {
+  if (!node || to.isExact())
     return *this;
-  auto [it, isNew] = node->narrowed.try_emplace(conversion);
+  auto [it, isNew] =
+      node->narrowed.try_emplace({number, {to.getKey(), isAlone}});
   if (!isNew)
     return Roundings(it->second);
+  bool isSum = to.exponent < Precision::f64().exponent && hasSizeOfSum(number);
+  Magnitudes ofElements(number, to, /*isOfElements=*/true);
+  Magnitudes ofOthers(number, to, /*isOfElements=*/false);
   RoundingTable::Sources narrower = *node->sources;
   for (SourcePrecision &each : narrower) {
-    bool isAlone = conversion.isAlone ||
-                   (conversion.isSum && each.source.kind == SourceKind::sum);
-    Precision &precision = isAlone ? each.alone : each.combined;
-    precision = precision.limitedBy(conversion.to);
-    each.magnitudes = each.magnitudes.joinedWith(each.source.isOfElements()
-                                                     ? conversion.ofElements
-                                                     : conversion.ofOthers);
+    bool isSource = isAlone || (isSum && each.source.kind == SourceKind::sum);
+    Precision &precision = isSource ? each.alone : each.combined;
+    precision = precision.limitedBy(to);
+    each.magnitudes = each.magnitudes.joinedWith(
+        each.source.isOfElements() ? ofElements : ofOthers);
   }
   it->second = node->table->intern(std::move(narrower)).node;
   return Roundings(it->second);

@@ -78,21 +78,6 @@ struct Narrowing {
   Precision expected;
 };
 
-/// What a conversion does to the sources of |number|.
-struct Conversion {
-  Conversion(Expr number, Precision to, bool isAlone);
-
-  Precision to;
-  /// Whether the number is its source, or a sum of addends of the source.
-  bool isAlone = false;
-  /// Whether the number is as large as a sum over elements in it.
-  bool isSum = false;
-  Magnitudes ofElements; // and of sums over elements
-  Magnitudes ofOthers;
-
-  bool operator<(const Conversion &other) const;
-};
-
 class RoundingTable;
 
 /// The precision of each source of a number. Equal ones are one object of their
@@ -106,7 +91,9 @@ public:
   bool hasOneSource() const;
   /// Each source of |this| and |other|, as narrow as both have it.
   Roundings limitedBy(Roundings other) const;
-  Roundings narrowed(const Conversion &conversion) const;
+  /// Of |number| with these sources, converted to |to|. |isAlone|: the number
+  /// is its source, or a sum of addends of the source.
+  Roundings narrowed(Expr number, Precision to, bool isAlone) const;
   /// Of a number with these sources that lost |bits| digits more.
   Roundings losing(int bits) const;
   bool hasLost() const;
