@@ -195,9 +195,8 @@ void ProgramReader::enter(Node node, Operation *from) {
     pending.insert(known - nodes.begin());
 }
 
-/// Explores the transitions of |node| after which the step is over, or the
-/// others.
 void ProgramReader::explore(const Node &node, bool endsStep) {
+  firstFromState.reset();
   for (zrt::TransitionOp transition : transitions) {
     zrt::Event event = transition.getEvent();
     bool ends = event == zrt::Event::apply || event == zrt::Event::measure ||
@@ -446,31 +445,28 @@ std::optional<StepSemantics> ProgramReader::run() {
   start.memory = idle->getMemory();
   start.memory.oneBackward = semantics.oneBackward;
   enter(std::move(start), program);
-  // Steps end where nothing more is learned of what they begin with.
-  std::vector<Node> ready;
+  std::vector<Node> ready; // like nodes, with the gradients that arrived
   // An error would repeat on every path that follows. It is reported once.
   while (!pending.empty() && !proof.report.hasErrors()) {
-    size_t next = pending.front();
-    pending.erase(pending.begin());
+    size_t next = pending.pop_back_val();
     Node node = nodes[next];
     requireEvents(node);
     checkUnits(node);
     calls->sent.clear();
     if (node.isOpen)
       receive(node);
+    idle->checkReadable(program, node.state, node.memory,
+                        /*isMeasured=*/false);
     llvm::append_range(node.sent, calls->sent);
     explore(node, /*endsStep=*/false);
+    if (!isOnce)
+      explore(node, /*endsStep=*/true);
     ready.resize(nodes.size());
     ready[next] = std::move(node);
   }
-  for (Node &node : ready) {
-    if (proof.report.hasErrors())
-      break;
-    idle->checkReadable(program, node.state, node.memory,
-                        /*isMeasured=*/false);
-    firstFromState.reset();
-    explore(node, /*endsStep=*/true);
-  }
+  if (isOnce)
+    for (const Node &node : ready)
+      explore(node, /*endsStep=*/true);
   if (!proof.report.hasErrors())
     for (zrt::TransitionOp op : meetsSometimes)
       proof.report.error(op)
@@ -492,7 +488,19 @@ std::optional<StepSemantics> ProgramReader::run() {
   return applied;
 }
 
+/// Of each state the ends of steps are first explored once, when all that is
+/// not known there is found. If that fails, they are explored whenever more of
+/// a state is not known: messages show the first wrong number, and not that it
+/// depends on what follows.
 std::optional<StepSemantics> prove::readProgram(Proof &proof,
                                                 zrt::ProgramOp program) {
-  return ProgramReader(proof, program).run();
+  {
+    ScopedDiagnosticHandler ignore(program.getContext(),
+                                   [](Diagnostic &) { return success(); });
+    auto found = ProgramReader(proof, program, /*isOnce=*/true).run();
+    if (!proof.report.hasErrors())
+      return found;
+  }
+  proof.report.reset();
+  return ProgramReader(proof, program, /*isOnce=*/false).run();
 }

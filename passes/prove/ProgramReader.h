@@ -20,8 +20,6 @@
 
 #include "llvm/ADT/SetVector.h"
 
-#include <deque>
-
 namespace zero::prove {
 
 /// A collective: its name and its attributes.
@@ -88,8 +86,9 @@ std::string describe(llvm::ArrayRef<zrt::TransitionOp> path);
 /// Reads one program, once.
 class ProgramReader {
 public:
-  ProgramReader(Proof &proof, zrt::ProgramOp program)
-      : proof(proof), algebra(proof.algebra), program(program),
+  /// |isOnce|: the ends of steps are explored once for each state.
+  ProgramReader(Proof &proof, zrt::ProgramOp program, bool isOnce)
+      : proof(proof), algebra(proof.algebra), program(program), isOnce(isOnce),
         symbols(program) {}
 
   /// Nothing if an obligation is broken, which is reported.
@@ -98,6 +97,8 @@ public:
 private:
   bool initialize();
   void enter(Node node, mlir::Operation *from);
+  /// Explores the transitions of |node| after which the step is over, or the
+  /// others.
   void explore(const Node &node, bool endsStep);
   void explore(const Node &node, zrt::TransitionOp transition);
   void runHandler(mlir::FlatSymbolRefAttr symbol, Memory &memory);
@@ -160,6 +161,7 @@ private:
   Proof &proof;
   Algebra &algebra;
   zrt::ProgramOp program;
+  const bool isOnce;
   const mlir::SymbolTable symbols; // of the program
   MeshOp mesh;
   StepSemantics semantics;
@@ -173,9 +175,7 @@ private:
   llvm::SmallVector<zrt::BucketTableOp> arrivals;
   std::optional<IdleState> idle;
   std::vector<Node> nodes;
-  /// The nodes whose transitions are to be explored. The one that waits for the
-  /// longest time is next: more paths have led to it.
-  llvm::SetVector<size_t, std::deque<size_t>> pending;
+  llvm::SetVector<size_t> pending; // of nodes
   llvm::SetVector<zrt::TransitionOp> meetsSometimes;
   /// Transitions that close a backward pass with a wrong hint that it is the
   /// last.
