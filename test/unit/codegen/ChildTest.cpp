@@ -74,4 +74,37 @@ TEST(Child, EndsWithItsTime) {
   EXPECT_EQ(text, "did not end within 50 ms");
 }
 
+TEST(Child, RunsBesideItsParent) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  char answer = 0;
+  zero::Child child([&] { // it waits for what is written below
+    return std::string(::read(ends[0], &answer, 1) == 1 ? 1 : 0, answer);
+  });
+  EXPECT_EQ(::write(ends[1], "y", 1), 1);
+  std::string text;
+  EXPECT_TRUE(succeeded(child.wait(10s, text)));
+  EXPECT_EQ(text, "y");
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST(Child, EndsWithItsObject) {
+  pid_t left = 0;
+  {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    zero::Child child([&]() -> std::string {
+      pid_t self = ::getpid();
+      EXPECT_EQ(::write(ends[1], &self, sizeof(self)), ssize_t(sizeof(self)));
+      while (true)
+        std::this_thread::sleep_for(1s);
+    });
+    ASSERT_EQ(::read(ends[0], &left, sizeof(left)), ssize_t(sizeof(left)));
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  EXPECT_EQ(::kill(left, 0), -1); // reaped, too
+}
+
 } // namespace
