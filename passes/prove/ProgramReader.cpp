@@ -489,18 +489,27 @@ std::optional<StepSemantics> ProgramReader::run() {
 }
 
 /// Of each state the ends of steps are first explored once, when all that is
-/// not known there is found. If that fails, they are explored whenever more of
-/// a state is not known: messages show the first wrong number, and not that it
-/// depends on what follows.
+/// not known there is found. This decides. If it fails, they are explored
+/// whenever more of a state is not known: messages show the first wrong number,
+/// and not that it depends on what follows.
 std::optional<StepSemantics> prove::readProgram(Proof &proof,
                                                 zrt::ProgramOp program) {
+  std::vector<Diagnostic> errors;
   {
-    ScopedDiagnosticHandler ignore(program.getContext(),
-                                   [](Diagnostic &) { return success(); });
+    ScopedDiagnosticHandler keep(program.getContext(), [&](Diagnostic &error) {
+      errors.push_back(std::move(error));
+      return success();
+    });
     auto found = ProgramReader(proof, program, /*isOnce=*/true).run();
     if (!proof.report.hasErrors())
       return found;
   }
   proof.report.reset();
-  return ProgramReader(proof, program, /*isOnce=*/false).run();
+  auto found = ProgramReader(proof, program, /*isOnce=*/false).run();
+  if (proof.report.hasErrors())
+    return found;
+  proof.report.count();
+  for (Diagnostic &error : errors)
+    program.getContext()->getDiagEngine().emit(std::move(error));
+  return std::nullopt;
 }

@@ -267,6 +267,7 @@ public:
   /// Begins to count anew.
   void reset() {
     errors = 0;
+    consequences.clear();
     last.reset();
   }
   bool hasErrors() const { return errors > 0; }
