@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What broken_passes.py breaks: one list, however long."""
 
+from code_breaks import CODE_BREAKS
+
 LAYOUT = "passes/layout/AssignLayout.cpp"
 COLLECTIVE = "passes/collective/InsertCollectives.cpp"
 ACCUMULATE = "passes/accumulate/PlaceAccumulators.cpp"
@@ -12,30 +14,10 @@ PROTOCOL = "passes/lower/Protocol.cpp"
 STEP = "passes/lower/StepLowering.cpp"
 SCALARS = "passes/lower/ScalarLowering.cpp"
 BUILDER = "passes/lower/ProgramBuilder.cpp"
-PROGRAM = "passes/lower/ProgramBuilder.cpp"
 PROMOTE = "passes/lower/PromoteSlots.cpp"
 SCHEDULE = "passes/schedule/Schedule.cpp"
 ELIDE = "passes/schedule/ElideWaits.cpp"
 UNITS = "passes/lower/Units.cpp"
-EFFECTS = "dialect/zrt/MemoryUses.cpp"
-CALLS = "dialect/zrt/ProgramOps.cpp"
-LAUNCH = "dialect/zrt/LaunchOp.cpp"
-DESCRIPTION = "dialect/zrt/CallDescription.h"
-TABLES = "codegen/host/Tables.cpp"
-AXES = "codegen/host/AxisTables.cpp"
-HANDLERS = "codegen/host/EmitHandlers.cpp"
-RUNNER = "codegen/host/CallRunner.cpp"
-LIBRARY = "codegen/host/EmitLibrary.cpp"
-ACTIVATIONS = "codegen/host/Activations.cpp"
-CPU = "codegen/cpu/EmitKernel.cpp"
-BODY = "codegen/kernels/Body.cpp"
-EMIT_SCALARS = "codegen/kernels/EmitScalars.cpp"
-
-
-def describes(op):
-    """The head of the description of |op|."""
-    return f"void {op}::describeCall(CallDescription &call) {{ "
-
 
 # Of StepLowering::lowerBody().
 FLUSH = "  scalars->flush();\n"
@@ -354,10 +336,10 @@ BREAKS = [
     ("lower", "partial sums go to one slot", APPLY,
      "program->getBuilder().getI64IntegerAttr(i),\n        isTied",
      "program->getBuilder().getI64IntegerAttr(0),\n        isTied"),
-    ("lower", "counters are of no checkpoint", PROGRAM,
+    ("lower", "counters are of no checkpoint", BUILDER,
      "builder.getI64IntegerAttr(i),\n        rule",
      "builder.getI64IntegerAttr(0),\n        rule"),
-    ("lower", "all ranks are to count the same tokens", PROGRAM,
+    ("lower", "all ranks are to count the same tokens", BUILDER,
      "over.empty() ? ArrayAttr()", "true ? ArrayAttr()"),
     ("lower", "a skipped step leaves the loss scale", SCALARS,
      "constant(isSkipped ? 1.0 : 0.0)", "constant(0.0)"),
@@ -475,41 +457,10 @@ BREAKS = [
      "while (llvm::any_of(", "while (false && llvm::any_of("),
     ("units", "frozen parameters are divided over stages", COLLECTIVE,
      "if (type.getCoordinates(axis).empty() &&", "if (true &&"),
-    ("library", "a unit of another stage has handlers", TABLES,
-     "{tables.strings.add(op.getUnit()), -1, -1};", "{tables.strings.add(op.getUnit()), 0, 0};"),
-    ("library", "frozen parameters of other stages have no numbers", TABLES,
-     "zrt::FrozenTableOp table = tableOf.lookup(FlatSymbolRefAttr::get(bucket));",
-     "zrt::FrozenTableOp table = tableOf.lookup(FlatSymbolRefAttr::get(bucket));\n    if (!table)\n      continue;"),
-    ("library", "a checkpoint takes the addends of ranks for their sum", TABLES,
-     "row.partial = getPartial(buffer);", "row.partial = 0;"),
-    ("library", "a checkpoint multiplies by what callers divide by", TABLES,
-     "factor.exponent < 0 ? row.denominator : row.numerator",
-     "factor.exponent > 0 ? row.denominator : row.numerator"),
-    ("library", "a checkpoint forgets that callers divide by backward passes", TABLES,
-     "row.passes_power = getExponent(factors, kAccumulation);",
-     "row.passes_power = 0;"),
-    ("library", "all ranks have batches of their own", TABLES,
-     "llvm::to_vector(batches.getAsRange<StringAttr>()));",
-     "{});"),
-    ("library", "a checkpoint has no sums of gradients", TABLES,
-     "  if (accumulators.empty())", "  if (!accumulators.empty())"),
-    ("library", "an order of units is lost", TABLES,
-     "for (auto order : module.getOps<UnitOrderOp>())",
-     "for (auto order : llvm::drop_begin(module.getOps<UnitOrderOp>()))"),
-    ("library", "the caller reads the slices of frozen parameters", TABLES,
-     "table ? tables.getBuffer(table.getUnshardedAttr()) : -1;",
-     "table ? tables.getBuffer(table.getParametersAttr()) : -1;"),
     ("units", "units are unsharded in some states only", UNITS,
      "if (!measured.contains(state))", "if (!measured.contains(state) && !sequence)"),
     ("units", "parameters of no unit stay divided", COLLECTIVE,
      "bool keepsSlices = stage == 3 && bucket.getUnit();", "bool keepsSlices = stage == 3 && bucket;"),
-    ("library", "the table of a unit has its handlers the other way round", TABLES,
-     "row.unshard = tables.getHandler(op.getUnshardAttr());\n"
-     "      row.reshard = tables.getHandler(op.getReshardAttr());",
-     "row.reshard = tables.getHandler(op.getUnshardAttr());\n"
-     "      row.unshard = tables.getHandler(op.getReshardAttr());"),
-    ("library", "the caller reads the slices of a unit", TABLES,
-     "tables.getBuffer(table.getUnshardedAttr())\n", "tables.getBuffer(table.getParametersAttr())\n"),
     ("schedule", "the waits of the caller are implied", ELIDE,
      "if (on == Stream::caller) {\n    needed.insert(key);", "if (on == Stream::caller) {"),
     ("schedule", "every wait is implied", ELIDE,
@@ -518,108 +469,5 @@ BREAKS = [
      "if (follows[event][s] <= upTo[stream][s])", "if (follows[event][s] != kNever)"),
     ("schedule", "one path is enough to imply a wait", ELIDE,
      "known[event] & after[event]", "known[event] | after[event]"),
-    ("effects", "an arriving gradient is not written", CALLS,
-     "call.arrival(CallArgument::Use::writes);", "call.arrival(CallArgument::Use::none);"),
-    ("effects", "an arriving gradient is not read", EFFECTS,
-     "uses.push_back({symbols.getArrivingGradient()});", ";"),
-    ("effects", "no call reads an argument", EFFECTS,
-     "if (argument.use == Use::none)", "if (argument.use != Use::writes)"),
-    ("effects", "a copy writes nothing", CALLS,
-     describes("CopyOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
-     describes("CopyOp") + "call.reads(getSourceAttr()); call.reads(getTargetAttr());"),
-    ("effects", "what one rank keeps is not written", CALLS,
-     describes("KeepOnRootOp") + "call.writes(getBufferAttr());",
-     describes("KeepOnRootOp") + "call.reads(getBufferAttr());"),
-    ("effects", "a kernel only reads", EFFECTS,
-     "symbols.addUse(buffer, kernel.getArrayAccess(i) != Access::read, uses);",
-     "symbols.addUse(buffer, kernel.getArrayAccess(i) == Access(9), uses);"),
-    ("effects", "a kernel reads no buffer", EFFECTS,
-     "symbols.addUse(buffer, kernel.getArrayAccess(i) != Access::read, uses);",
-     "if (kernel.getArrayAccess(i) != Access::read) symbols.addUse(buffer, true, uses);"),
-    ("effects", "a kernel reads no scalar", LAUNCH,
-     "symbols.addUse(slots, /*writes=*/false, uses);", "(void)slots;"),
-    ("effects", "a kernel adds to no sum", LAUNCH,
-     "call.writesSlot(getSumAttr(), getSumIndex());",
-     "call.readsSlot(getSumAttr(), getSumIndex());"),
-    ("effects", "an all-reduce writes nothing", CALLS,
-     "call.writes(getResultBuffer());", "call.reads(getResultBuffer());"),
-    ("effects", "an all-gather only reads", CALLS,
-     describes("AllGatherOp") + "call.writes(getBufferAttr());",
-     describes("AllGatherOp") + "call.reads(getBufferAttr());"),
-    ("effects", "a reduce-scatter writes nothing", CALLS,
-     describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
-     describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.reads(getTargetAttr());"),
-    ("effects", "a scalar program reads nothing", CALLS,
-     "symbols.addUse(load.getSlotsAttr(), /*writes=*/false, uses);", "(void)load;"),
-    ("effects", "a scalar program writes nothing", CALLS,
-     "symbols.addUse(store.getSlotsAttr(), /*writes=*/true, uses);", "(void)store;"),
-    ("effects", "arrivals are counted nowhere", CALLS,
-     "call.writesSlot(getSlotsAttr(), 0); call.writesSlot(getSlotsAttr(), 1);",
-     "call.readsSlot(getSlotsAttr(), 0); call.readsSlot(getSlotsAttr(), 1);"),
-    ("effects", "statistics are only read", DESCRIPTION,
-     "add({Kind::slots, slots, {}, 0, Use::writes});",
-     "add({Kind::slots, slots, {}, 0, Use::reads});"),
-    ("effects", "a step is committed by nothing", CALLS,
-     "// All slots are copied, for `results`. symbols.addAllSlots(uses);", ""),
-    ("library", "each buffer has the role of a parameter", TABLES,
-     "row.role = static_cast<int64_t>(op.getRole());", "row.role = 0;"),
-    ("library", "the first gradient of a bucket is added", TABLES,
-     "tables.getKernel(arrivals.getStoreAttr())", "tables.getKernel(arrivals.getAddAttr())"),
-    ("library", "each segment begins with its bucket", TABLES,
-     "tables.segments.push_back({begin, end, slot});",
-     "tables.segments.push_back({0 * begin, end, slot});"),
-    ("library", "closed buckets are scratch", TABLES,
-     "/*reserved=*/0, leavesScratch(program, op)}",
-     "/*reserved=*/0, leavesScratch(program, op) || true}"),
-    ("library", "parameters may be read after their stream", TABLES,
-     "row.num_readable = readable ? static_cast<int64_t>(readable.size()) : -1;",
-     "row.num_readable = -1;"),
-    ("library", "slots begin at 0", TABLES, "bits(initial)", "bits(0 * initial)"),
-    ("library", "no update depends on an input", TABLES,
-     "whole ? whole->inputs[i].check : checks[i]", "whole ? checks[i] : ZERO_RT_INPUT_FREE"),
-    ("library", "no event leads to another state", TABLES,
-     "getState(op.getNext())", "getState(op.getState())"),
-    ("library", "a reduction runs on each stage", AXES,
-     "stages |= int64_t(isOn) << index;", "stages |= int64_t(isOn || true) << index;"),
-    ("library", "a set has one axis", AXES,
-     "set |= int64_t(1) << axisRows.lookup(name);",
-     "set = int64_t(1) << axisRows.lookup(name);"),
-    ("library", "kernels run on whole rows", HANDLERS,
-     "words.push_back(tables.getAxes(argument, op, symbols));", "words.push_back(-1);"),
-    ("library", "all kernels work on the first buffers", HANDLERS,
-     "words.push_back(lists.size());", "words.push_back(0);"),
-    ("library", "a copy is from its target to its source", CALLS,
-     describes("CopyOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
-     describes("CopyOp") + "call.writes(getTargetAttr()); call.reads(getSourceAttr());"),
-    ("library", "a reduce-scatter is in place", CALLS,
-     describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.writes(getTargetAttr());",
-     describes("ReduceScatterOp") + "call.reads(getSourceAttr()); call.writes(getSourceAttr());"),
-    ("library", "handlers go on after an error", RUNNER,
-     "status, constant(i32, 0));", "constant(i32, 0), constant(i32, 0));"),
-    ("library", "handlers make their first call alone", RUNNER,
-     "advance(at, i64, constant(i64, word))",
-     "advance(function.getArgument(2), i64, function.getArgument(3))"),
-    ("library", "each wait is of the compute stream", CALLS,
-     describes("WaitOp") + "call.event(getEventAttr()); call.stream(getStream());",
-     describes("WaitOp") + "call.event(getEventAttr()); call.stream(Stream::compute);"),
-    ("library", "each gradient overwrites the last", CALLS,
-     "call.flag(getAccumulate());", "call.flag(false);"),
-    ("library", "all kernels are the first one", LIBRARY,
-     "kernels.push_back(kernel.getSymName().str());",
-     "kernels.push_back(kernels.empty() ? kernel.getSymName().str() : kernels[0]);"),
-    ("library", "activations go to where they come from", ACTIVATIONS,
-     "row.to = op.getTo();", "row.to = op.getFrom();"),
-    ("library", "ties of bf16 round up", BODY,
-     "create<arith::AddIOp>(even, bits(0x7fff))",
-     "create<arith::OrIOp>(create<arith::AndIOp>(even, bits(0)), bits(0x8000))"),
-    ("library", "a nan rounds as a number", BODY,
-     "create<arith::SelectOp>(isNan, bits(0x7fc0), rounded)",
-     "create<arith::SelectOp>(isNan, rounded, rounded)"),
-    ("library", "the last elements are left out", CPU,
-     "emitLoop(mainEnd, end, 1, {},", "emitLoop(mainEnd, mainEnd, 1, {},"),
-    ("library", "sums of blocks overwrite each other", CPU,
-     "create<arith::DivSIOp>(block, i64(kSumBlock))",
-     "create<arith::RemSIOp>(block, i64(kSumBlock))"),
-    ("library", "a scalar program knows the first slot of each symbol only", EMIT_SCALARS,
-     "getFirstSlot(symbol) + index", "getFirstSlot(symbol) + 0 * index"),
+    *CODE_BREAKS,
 ]  # fmt: skip

@@ -35,6 +35,24 @@ TEST_F(AlgebraTest, EqualPolynomialsAreOneObject) {
   EXPECT_EQ(algebra.sum({}), algebra.integer(0));
 }
 
+// Where paths meet, the proof keeps a number that is nothing whatever others
+// bring. It must not keep one whose other side a decision may choose.
+TEST_F(AlgebraTest, OnlyWhatWasNeverWrittenIsNothing) {
+  Expr nothing = algebra.undefined("slot 0 of @s");
+  Expr chosen = algebra.operation("select", {x, y, nothing});
+  for (Expr undefined : {nothing, chosen, algebra.add(nothing, x),
+                         algebra.multiply(two, nothing)}) {
+    EXPECT_TRUE(undefined->isUndefined());
+    EXPECT_EQ(undefined->isNothing(), undefined == nothing);
+  }
+  EXPECT_FALSE(x->isNothing());
+  EXPECT_EQ(algebra.substitute(chosen,
+                               [&](BaseRef base) {
+                                 return base == chosen->asBase() ? y : nullptr;
+                               }),
+            y);
+}
+
 TEST_F(AlgebraTest, FractionsAreExact) {
   Expr third = algebra.rational({1, 3});
   EXPECT_EQ(algebra.sum({third, third, third}), one);
