@@ -199,9 +199,9 @@ void ProgramReader::explore(const Node &node, bool endsStep) {
   firstFromState.reset();
   for (zrt::TransitionOp transition : transitions) {
     zrt::Event event = transition.getEvent();
-    bool ends = event == zrt::Event::apply || event == zrt::Event::measure ||
-                event == zrt::Event::discard;
-    if (transition.getStateAttr() == node.state && ends == endsStep &&
+    bool isEnd = event == zrt::Event::apply || event == zrt::Event::measure ||
+                 event == zrt::Event::discard;
+    if (transition.getStateAttr() == node.state && isEnd == endsStep &&
         !proof.report.hasErrors())
       explore(node, transition);
   }

@@ -106,34 +106,36 @@ static constexpr std::chrono::seconds kProofLimit(60);
 /// The errors of a child stay there. So what did not succeed in it is done
 /// again, here.
 FailureOr<ProofNote> Compilation::finishProof() {
-  ProofNote note;
-  note.isProved = settings.isProved;
-  if (!proving)
-    return note;
+  if (note)
+    return *note;
+  ProofNote found;
+  found.isProved = settings.isProved;
+  bool isRead = !proving;
   std::string text;
-  bool isRead = false;
-  if (succeeded(proving->wait(kProofLimit, text))) {
+  if (proving && succeeded(proving->wait(kProofLimit, text))) {
     llvm::json::Path::Root root;
     if (auto list = llvm::json::parse(text))
-      isRead = fromJSON(*list, note.preconditions, root);
+      isRead = fromJSON(*list, found.preconditions, root);
     else
       llvm::consumeError(list.takeError());
   }
   proving.reset();
-  if (isRead)
-    return note;
-  if (failed(proveLowered(*proved, getModule())))
-    return failure();
-  note.preconditions = getPreconditions(proved->getSummary());
-  return note;
+  if (!isRead) {
+    if (failed(proveLowered(*proved, getModule())))
+      return failure();
+    found.preconditions = getPreconditions(proved->getSummary());
+  }
+  return note.emplace(std::move(found));
 }
 
 FailureOr<CompiledStep> Compilation::compile(const CompileOptions &options) {
-  FailureOr<CompiledStep> compiled = compileStep(getModule(), options);
-  if (failed(compiled)) {
-    (void)finishProof(); // what is wrong with the step may be the cause
+  // Whoever lowered the step elsewhere may have made anything. Code is made of
+  // it only if it is right.
+  if (reference && failed(finishProof()))
     return failure();
-  }
+  FailureOr<CompiledStep> compiled = compileStep(getModule(), options);
+  if (failed(compiled))
+    return failure();
   if (!settings.maxBytes.isGiven) // the plan of a large model takes a while
     return compiled;
   std::string message;

@@ -25,8 +25,8 @@ public:
   /// Lowers the step. Unless the settings say otherwise, proves the step as
   /// written before, and begins to prove the lowered one.
   mlir::LogicalResult lower(const LowerOptions &options);
-  /// Compiles the lowered step, while it is proved. The result refers to the
-  /// module of this object.
+  /// Compiles the lowered step, while it is proved, or after that if there is a
+  /// reference. The result refers to the module of this object.
   mlir::FailureOr<CompiledStep> compile(const CompileOptions &options);
   /// Waits for the proof of the lowered step, if there is one. Nothing that was
   /// made of the step may leave before.
@@ -45,6 +45,7 @@ private:
   std::optional<LoadedStep> step, reference;
   std::unique_ptr<ProvedStep> proved; // the step as written
   std::optional<Child> proving;       // the lowered step
+  std::optional<ProofNote> note;      // of the finished proof
 };
 
 } // namespace zero

@@ -8,7 +8,6 @@
 #include "dialect/zrt/ZrtDialect.h"
 #include "tools/driver/Driver.h"
 
-#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -83,10 +82,7 @@ LogicalResult zero::lower(ModuleOp module, const LowerOptions &options) {
                module.getOps<zrt::ProgramOp>(),
                [](zrt::ProgramOp program) { return program.isScheduled(); }))
     buildSchedulePipeline(pm);
-  // zero-opt and zero-prove verify after each pass. For a large step that takes
-  // as long as the passes.
-  pm.enableVerifier(false);
-  return success(succeeded(pm.run(module)) && succeeded(verify(module)));
+  return pm.run(module);
 }
 
 std::unique_ptr<ProvedStep> zero::lowerProved(ModuleOp module,
