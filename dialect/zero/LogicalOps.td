@@ -118,7 +118,7 @@ def Zero_StepOp : Zero_Op<"step",
     /// divide parameters over these.
     ::llvm::SmallVector<::mlir::StringAttr> getSummedAxes();
     /// Whether |argument| is the max of a clip. `apply` then refuses a step in which it
-    /// is not positive.
+    /// is not positive and finite.
     static bool isMaxNorm(::mlir::BlockArgument argument);
   }];
 }

@@ -85,7 +85,7 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
       and its number is the sum of the addends. `loss_scale` is state, until the step changes
       it.
     - `hyper`: the name of the hyperparameter that an input is. Messages show it.
-    - `positive`: a step in which the input is not positive is refused.
+    - `positive`: a step in which the input is not positive and finite is refused.
 
     Constraints:
 

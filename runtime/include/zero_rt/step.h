@@ -87,7 +87,7 @@ typedef struct zero_rt_input_info {
   int32_t is_addend;   // 1: each rank passes an addend of its own
   int32_t is_hyper;    // 1: updates depend on it, so it must be finite
   const char *name;    // of the hyperparameter; may be empty
-  int32_t is_positive; // 1: it must be positive, such as the max of a clip
+  int32_t is_positive; // 1: it must be positive and finite: the max of a clip
   int32_t reserved;
 } zero_rt_input_info;
 

@@ -74,5 +74,9 @@ std::string test::getInterface(ModuleOp module) {
         os << " over " << axis.getValue();
     os << "\n";
   });
+  // Callers find frozen parameters that are sharded there.
+  module.walk([&](zrt::FrozenTableOp op) {
+    os << op.getBucket() << " in " << op.getParameters() << "\n";
+  });
   return text;
 }

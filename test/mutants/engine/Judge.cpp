@@ -118,6 +118,9 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
     for (auto [info, drawn] : llvm::zip_equal(subject.inputs, shares)) {
       bool differs = script.differs && rank > 0 && rank == subject.ranks - 1;
       double common = differs ? 2 * next : next;
+      // A step with a max of 0 is refused before it is run.
+      if (info.isMaxNorm && common == 0)
+        common = 1;
       given.inputs.push_back(drawn.empty() ? common : drawn[info.share[rank]]);
       next *= 3;
     }
@@ -215,6 +218,7 @@ static Scripts getScripts(const Subject &subject) {
   for (int i = 0; i < int(subject.parameters.size()); ++i)
     for (bool isMissing : {true, false})
       for (bool isDiscarded : {true, false}) {
+        scripts.push_back({{1}}); // counters begin with another number
         add({1}, false, isDiscarded);
         (isMissing ? scripts.back().missing : scripts.back().nonfinite) = i;
         scripts.back().measures = true;
