@@ -54,8 +54,6 @@ Runner::Runner(GlobalBuilder &globals)
       LLVM::LLVMFunctionType::get(i32,
                                   {pointer, pointer, pointer, i64, pointer}),
       LLVM::Linkage::Internal);
-  // One copy for all handlers.
-  function.setPassthroughAttr(builder.getStrArrayAttr({"noinline"}));
 }
 
 Value Runner::load(Type type, Value base, int64_t byte) {
@@ -143,28 +141,7 @@ void Runner::emit() {
   builder.create<LLVM::ReturnOp>(loc, leave->getArgument(0));
 }
 
-void zero::emitCallRunner(GlobalBuilder &globals) { Runner(globals).emit(); }
-
-void zero::emitRunnerOf(StringRef name, const Constant &words,
-                        uint64_t numWords, const Constant &lists, Location loc,
-                        GlobalBuilder &globals) {
-  OpBuilder builder = globals.getBuilder();
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  Type status = builder.getI32Type();
-  auto function = builder.create<LLVM::LLVMFuncOp>(
-      loc, name, LLVM::LLVMFunctionType::get(status, {pointer, pointer}),
-      LLVM::Linkage::Internal);
-  builder.setInsertionPointToEnd(function.addEntryBlock(builder));
-  auto addressOf = [&](const Constant &array) -> Value {
-    if (array.symbol.empty())
-      return builder.create<LLVM::ZeroOp>(loc, pointer);
-    return builder.create<LLVM::AddressOfOp>(loc, pointer, array.symbol);
-  };
-  Value count = builder.create<LLVM::ConstantOp>(
-      loc, builder.getI64Type(), builder.getI64IntegerAttr(numWords));
-  auto call = builder.create<LLVM::CallOp>(
-      loc, TypeRange(status), kRunner,
-      ValueRange{function.getArgument(0), function.getArgument(1),
-                 addressOf(words), count, addressOf(lists)});
-  builder.create<LLVM::ReturnOp>(loc, call.getResult());
+Constant zero::emitCallRunner(GlobalBuilder &globals) {
+  Runner(globals).emit();
+  return {0, 0, kRunner.str()};
 }

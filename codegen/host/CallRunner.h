@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The calls of a handler are a constant table of int64_t. Each call is the
+// The calls of handlers are a constant table of int64_t. Each call is the
 // number of a Call, and then its numbers, in the order of its prototype. A list
-// of int32_t is the place of its first number in the lists of the handler.
+// of int32_t is the place of its first number in the lists of the library.
 //
-// A step of 1000 buckets has 28 000 calls. As straight code each took LLVM as
-// long as a small function.
+// A step of 1000 buckets has 2000 handlers with 28 000 calls. As code, each of
+// them took LLVM as long as a small function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,8 @@
 
 namespace zero {
 
-/// Emits the function that makes calls in order, and returns the status of the
-/// first that fails: (step, event, words, number of words, lists) -> status.
-void emitCallRunner(GlobalBuilder &globals);
-
-/// Emits the zero_rt_handler_fn |name|, which makes the calls of |words|.
-void emitRunnerOf(llvm::StringRef name, const Constant &words,
-                  uint64_t numWords, const Constant &lists, mlir::Location loc,
-                  GlobalBuilder &globals);
+/// Emits the zero_rt_make_calls_fn of a library. Returns its address.
+Constant emitCallRunner(GlobalBuilder &globals);
 
 } // namespace zero
 

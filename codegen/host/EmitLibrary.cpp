@@ -8,8 +8,8 @@
 
 #include "codegen/host/CallRunner.h"
 #include "codegen/host/CudaTables.h"
-#include "codegen/host/EmitHandlers.h"
 #include "codegen/host/GlobalBuilder.h"
+#include "codegen/host/HandlerCalls.h"
 
 using namespace mlir;
 using namespace zero;
@@ -63,15 +63,14 @@ static SmallVector<Constant> getStageFields(const StageProgram &stage,
   SmallVector<std::string> programs;
   for (auto scalars : program.getOps<zrt::ScalarsOp>())
     programs.push_back(scalars.getSymName().str());
-  SmallVector<std::string> handlers;
-  for (auto handler : program.getOps<zrt::HandlerOp>())
-    handlers.push_back(getHandlerName(handler, globals));
   fields.push_back(globals.integer(64, kernels.size()));
   fields.push_back(globals.pointers("kernels", kernels));
   fields.push_back(globals.integer(64, programs.size()));
   fields.push_back(globals.pointers("scalar_programs", programs));
-  fields.push_back(globals.integer(64, handlers.size()));
-  fields.push_back(globals.pointers("handlers", handlers));
+  auto handlers = program.getOps<zrt::HandlerOp>();
+  fields.push_back(
+      globals.integer(64, std::distance(handlers.begin(), handlers.end())));
+  fields.push_back({}); // they are no functions, see addHandlerCalls
 
   addTable("protocol_states", tables.protocolStates);
   addTable("transitions", tables.transitions);
@@ -120,6 +119,18 @@ static void addAccumulators(const Tables &tables, GlobalBuilder &globals,
   fields.push_back(globals.integer(64, tables.batchRanks));
 }
 
+/// Adds the calls of handlers, which |makeCalls| makes.
+static void addHandlerCalls(const StageProgram &stage,
+                            const Constant &makeCalls, GlobalBuilder &globals,
+                            SmallVectorImpl<Constant> &fields) {
+  HandlerCalls calls = buildHandlerCalls(stage.program, stage.tables);
+  fields.push_back(makeCalls);
+  fields.push_back(emitRows(globals, "handler_calls", calls.rows));
+  fields.push_back(globals.integer(64, calls.words.size()));
+  fields.push_back(globals.words("call_words", calls.words));
+  fields.push_back(globals.indices("call_lists", calls.lists));
+}
+
 /// Emits the symbol by which zero_rt_open finds |library|.
 static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
   OpBuilder &builder = globals.getBuilder();
@@ -137,7 +148,7 @@ static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
 void zero::emitLibrary(ArrayRef<StageProgram> stages,
                        const LibraryOptions &options, ModuleOp target) {
   GlobalBuilder globals(target);
-  emitCallRunner(globals);
+  Constant makeCalls = emitCallRunner(globals);
   CudaTables cuda(globals, options.cuda);
   std::string symbol = globals.getSymbol("library");
   std::vector<std::string> libraries{symbol};
@@ -147,8 +158,6 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
     if (stages.size() > 1)
       globals.setPrefix("stage" + Twine(i) + ".");
     zrt::ProgramOp program = stage.program;
-    for (auto handler : program.getOps<zrt::HandlerOp>())
-      emitHandler(handler, stage.tables, globals);
     SmallVector<Constant> fields = getStageFields(stage, options, globals);
     Constant code = cuda.emit(program);
     if (i == 0) {
@@ -164,6 +173,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
     addUnits(stage.tables, globals, fields);
     fields.append({globals.integer(64, 0), {}, {}}); // no shapes
     addAccumulators(stage.tables, globals, fields);
+    addHandlerCalls(stage, makeCalls, globals, fields);
     libraries.push_back(globals.structure("library", fields).symbol);
   }
   // The library of the first stage lists the others.
@@ -180,6 +190,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
   addUnits(stages.front().tables, globals, first);
   addDimensions(stages.front().tables, globals, first);
   addAccumulators(stages.front().tables, globals, first);
+  addHandlerCalls(stages.front(), makeCalls, globals, first);
   globals.setPrefix("");
   globals.structure("library", first);
   emitLibraryPointer(globals, symbol);

@@ -43,7 +43,6 @@ public:
   /// Sets the prefix of the names of later constants. Each program has a prefix
   /// of its own.
   void setPrefix(const llvm::Twine &text) { prefix = text.str(); }
-  llvm::StringRef getPrefix() const { return prefix; }
   /// The symbol of the constant |name|.
   std::string getSymbol(llvm::StringRef name) const;
 

@@ -78,7 +78,9 @@ HandlerRun zero::recordHandler(const zero_rt_library &library, int64_t handler,
                                int64_t failing) {
   Recording recording = {&kTable, &library};
   recording.failing = failing;
-  zero_rt_status status = library.handlers[handler](
-      reinterpret_cast<zero_rt_step *>(&recording), &kArrival);
+  const zero_rt_handler_row &row = library.handler_calls[handler];
+  zero_rt_status status = library.make_calls(
+      reinterpret_cast<zero_rt_step *>(&recording), &kArrival,
+      library.call_words + row.first, row.count, library.call_lists);
   return {std::move(recording.lines), status};
 }

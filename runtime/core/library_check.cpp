@@ -107,7 +107,11 @@ zero_rt_status Checker::counts() {
       {library.num_results, library.results, "results"},
       {library.num_kernels, library.kernels, "kernels"},
       {library.num_scalar_programs, library.scalar_programs, "scalar programs"},
-      {library.num_handlers, library.handlers, "handlers"},
+      {library.num_handlers,
+       library.make_calls ? (const void *)library.handler_calls
+                          : (const void *)library.handlers,
+       "handlers"},
+      {library.num_call_words, library.call_words, "calls of handlers"},
       {library.num_protocol_states, library.protocol_states, "states"},
       {library.num_transitions, library.transitions, "transitions"},
       {library.num_sequences, library.sequences, "sequences"},
@@ -330,8 +334,15 @@ zero_rt_status Checker::code() {
   for (row = 0; row < library.num_scalar_programs; ++row)
     ZERO_RT_TRY(expect(library.scalar_programs[row], "is null"));
   table = "handler";
-  for (row = 0; row < library.num_handlers; ++row)
+  for (row = 0; row < library.num_handlers && !library.make_calls; ++row)
     ZERO_RT_TRY(expect(library.handlers[row], "is null"));
+  for (row = 0; row < library.num_handlers && library.make_calls; ++row) {
+    const zero_rt_handler_row &h = library.handler_calls[row];
+    ZERO_RT_TRY(expect(inRange(h.first, library.num_call_words + 1) &&
+                           h.count >= 0 &&
+                           h.count <= library.num_call_words - h.first,
+                       "bad calls"));
+  }
   return ZERO_RT_OK;
 }
 

@@ -67,7 +67,16 @@ zero_rt_status zero_rt::findTransition(const Step &step, int32_t event,
 zero_rt_status zero_rt::runHandler(Step &step, int64_t handler,
                                    const zero_rt_event &event,
                                    const char *call) {
-  zero_rt_status status = step.library->handlers[handler](step.handle, &event);
+  const zero_rt_library &library = *step.library;
+  zero_rt_status status;
+  if (library.make_calls) {
+    const zero_rt_handler_row &row = library.handler_calls[handler];
+    status =
+        library.make_calls(step.handle, &event, library.call_words + row.first,
+                           row.count, library.call_lists);
+  } else {
+    status = library.handlers[handler](step.handle, &event);
+  }
   if (status)
     poisonStep(step, call, status);
   return status;

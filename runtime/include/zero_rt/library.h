@@ -74,10 +74,24 @@ typedef enum zero_rt_step_stream {
   ZERO_RT_STREAM_COUNT = 6
 } zero_rt_step_stream;
 
-/// A handler. It runs program calls in order, and stops at the first that
-/// fails.
+/// A handler of a library that has them as functions. It runs program calls in
+/// order, and stops at the first that fails.
 typedef zero_rt_status (*zero_rt_handler_fn)(zero_rt_step *step,
                                              const zero_rt_event *event);
+
+/// Runs the program calls that |count| numbers from |words| on stand for, in
+/// order, and stops at the first that fails. |lists| are those of the library.
+typedef zero_rt_status (*zero_rt_make_calls_fn)(zero_rt_step *step,
+                                                const zero_rt_event *event,
+                                                const int64_t *words,
+                                                int64_t count,
+                                                const int32_t *lists);
+
+/// A handler of a library that has them as numbers: its part of call_words.
+typedef struct zero_rt_handler_row {
+  int64_t first;
+  int64_t count;
+} zero_rt_handler_row;
 
 typedef struct zero_rt_parameter_row {
   int64_t name;           // offset into strings
@@ -341,7 +355,7 @@ struct zero_rt_library {
   int64_t num_scalar_programs;
   const zero_rt_scalar_fn *scalar_programs;
   int64_t num_handlers;
-  const zero_rt_handler_fn *handlers;
+  const zero_rt_handler_fn *handlers; // null where make_calls is not
   /// Names of the protocol's states, as offsets into strings; state 0 is the
   /// initial one.
   int64_t num_protocol_states;
@@ -404,6 +418,14 @@ struct zero_rt_library {
   /// Since version 16. How many ranks have batches of their own. Other ranks
   /// work on the same batch as one of these. 0: not known.
   int64_t batch_ranks;
+  /// Since version 16. Handlers as numbers, a row for each. Only make_calls, a
+  /// function of the library, knows what the numbers stand for. make_calls
+  /// null: handlers are functions.
+  zero_rt_make_calls_fn make_calls;
+  const zero_rt_handler_row *handler_calls;
+  int64_t num_call_words;
+  const int64_t *call_words;
+  const int32_t *call_lists;
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

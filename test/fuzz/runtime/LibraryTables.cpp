@@ -31,6 +31,16 @@ static zero_rt_status handle(zero_rt_step *step, const zero_rt_event *event) {
   auto *calls = *reinterpret_cast<const zero_rt_calls *const *>(step);
   return calls->pack(step, event, 0);
 }
+
+static int64_t sum; // of all words, so that they are read
+static zero_rt_status makeCalls(zero_rt_step *step, const zero_rt_event *event,
+                                const int64_t *words, int64_t count,
+                                const int32_t *) {
+  for (int64_t i = 0; i < count; ++i)
+    sum ^= words[i];
+  return handle(step, event);
+}
+
 static void runKernel(void *const *, const double *, int64_t, int64_t,
                       double *) {}
 
@@ -67,6 +77,10 @@ static LibraryBuilder makeLibrary() {
   library.addTransition(1, ZERO_RT_EVENT_APPLY, 0, {handle});
   library.addTransition(1, ZERO_RT_EVENT_ARRIVE, 1, {handle});
   library.transitions[2].sequence = 0;
+  library.makeCalls = makeCalls;
+  library.callWords.resize(library.handlers.size());
+  for (size_t i = 0; i < library.handlers.size(); ++i)
+    library.handlerCalls.push_back({int64_t(i), 1});
   return library;
 }
 
@@ -106,6 +120,7 @@ static void change(LibraryBuilder &l, const uint8_t *edit) {
       wordsOf(l.sequenceEntries),
       wordsOf(l.streamEvents),
       wordsOf(l.eventLists),
+      wordsOf(l.handlerCalls),
   };
   const Words &words = tables[edit[0] % std::size(tables)];
   if (words.count)

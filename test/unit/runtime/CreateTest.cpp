@@ -8,6 +8,7 @@
 #include "TrainStep.h"
 #include "core/step.h"
 
+#include <functional>
 #include <thread>
 
 using namespace zero_rt::test;
@@ -250,7 +251,8 @@ TEST(Create, OneRankThatFailsStopsAll) {
 
 // One table after the other, each with one field out of range.
 TEST(Create, RefusesCorruptTables) {
-  auto refuses = [](const char *text, void (*damage)(LibraryBuilder &)) {
+  auto refuses = [](const char *text,
+                    const std::function<void(LibraryBuilder &)> &damage) {
     LibraryBuilder library = makeTrainStep(2);
     damage(library);
     expectRefused(library.get(), ZERO_RT_INTERNAL, text);
@@ -320,6 +322,25 @@ TEST(Create, RefusesCorruptTables) {
   refuses("scalar program 1: is null",
           [](L &l) { l.scalarPrograms[1] = nullptr; });
   refuses("handler 0: is null", [](L &l) { l.handlers[0] = nullptr; });
+  auto numbered = [](L &l, zero_rt_handler_row row) {
+    l.makeCalls = [](zero_rt_step *, const zero_rt_event *, const int64_t *,
+                     int64_t,
+                     const int32_t *) -> zero_rt_status { return ZERO_RT_OK; };
+    l.callWords.resize(3);
+    l.handlerCalls.assign(l.handlers.size(), {0, 3});
+    l.handlerCalls[1] = row;
+  };
+  const char *calls = "handler 1: bad calls";
+  refuses(calls, [&](L &l) { numbered(l, {-1, 2}); });
+  refuses(calls, [&](L &l) { numbered(l, {0, 4}); });
+  refuses(calls, [&](L &l) { numbered(l, {3, 1}); });
+  refuses(calls, [&](L &l) { numbered(l, {4, 0}); });
+  refuses(calls, [&](L &l) { numbered(l, {1, -1}); });
+  refuses(calls, [&](L &l) { numbered(l, {1, INT64_MAX}); });
+  refuses("handlers 0: table is null", [&](L &l) {
+    numbered(l, {0, 3});
+    l.handlerCalls.clear();
+  });
   refuses("transition 0: bad state", [](L &l) { l.transitions[0].next = 5; });
   refuses("transition 0: bad event",
           [](L &l) { l.transitions[0].event = ZERO_RT_EVENT_COUNT; });

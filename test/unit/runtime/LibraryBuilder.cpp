@@ -96,10 +96,13 @@ const zero_rt_library &LibraryBuilder::get() {
   SET_TABLE(num_stages, stages, stages)
   SET_TABLE(num_executables, executables, executables)
   SET_TABLE(num_dimensions, dimensions, dimensions)
+  SET_TABLE(num_call_words, call_words, callWords)
 #undef SET_TABLE
   library.dimension_ends = dimensionEnds.data();
   library.accumulators = accumulators.empty() ? nullptr : accumulators.data();
   library.batch_ranks = batchRanks;
+  library.make_calls = makeCalls;
+  library.handler_calls = handlerCalls.empty() ? nullptr : handlerCalls.data();
   library.stage_axes = stageAxes;
   library.loss_scale = lossScale;
   library.transition_handlers = transitionHandlers.data();

@@ -81,6 +81,9 @@ public:
   std::vector<zero_rt_kernel_fn> kernels;
   std::vector<zero_rt_scalar_fn> scalarPrograms;
   std::vector<zero_rt_handler_fn> handlers;
+  zero_rt_make_calls_fn makeCalls = nullptr; // handlers are functions
+  std::vector<zero_rt_handler_row> handlerCalls;
+  std::vector<int64_t> callWords;
   std::vector<int64_t> protocolStates;
   std::vector<zero_rt_transition_row> transitions;
   std::vector<zero_rt_sequence_row> sequences;

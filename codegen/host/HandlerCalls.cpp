@@ -1,33 +1,25 @@
-//===- EmitHandlers.cpp - One zrt op, one call of the runtime -------------===//
+//===- HandlerCalls.cpp - One zrt op, one call of the runtime -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/host/EmitHandlers.h"
+#include "codegen/host/HandlerCalls.h"
 
-#include "codegen/host/CallRunner.h"
 #include "codegen/host/Calls.h"
 
 using namespace mlir;
 using namespace zero;
 
-std::string zero::getHandlerName(zrt::HandlerOp handler,
-                                 const GlobalBuilder &globals) {
-  return ("zero.handler." + globals.getPrefix() + handler.getSymName()).str();
-}
-
 namespace {
-/// The calls of one handler as numbers. See CallRunner.h.
-class CallTable {
+/// Adds calls as numbers.
+class CallWriter {
 public:
-  explicit CallTable(const Tables &tables) : tables(tables) {}
+  CallWriter(const Tables &tables, HandlerCalls &calls)
+      : tables(tables), words(calls.words), lists(calls.lists) {}
 
   /// Adds |op| with its arguments, as it describes them.
   void add(zrt::RuntimeCall op);
-
-  SmallVector<int64_t> words;
-  SmallVector<int32_t> lists;
 
 private:
   /// Adds the numbers of |argument|.
@@ -35,11 +27,13 @@ private:
   void addBuffers(ArrayAttr buffers);
 
   const Tables &tables;
+  std::vector<int64_t> &words;
+  std::vector<int32_t> &lists;
   SymbolTableCollection symbols;
 };
 } // namespace
 
-void CallTable::add(zrt::RuntimeCall op) {
+void CallWriter::add(zrt::RuntimeCall op) {
   Call call = getProgramCall(op->getName().stripDialect());
   [[maybe_unused]] size_t before = words.size();
   words.push_back(static_cast<int64_t>(call));
@@ -51,14 +45,14 @@ void CallTable::add(zrt::RuntimeCall op) {
          "a description has the arguments of the prototype");
 }
 
-void CallTable::addBuffers(ArrayAttr buffers) {
+void CallWriter::addBuffers(ArrayAttr buffers) {
   words.push_back(lists.size());
   words.push_back(buffers.size());
   for (auto buffer : buffers.getAsRange<FlatSymbolRefAttr>())
     lists.push_back(static_cast<int32_t>(tables.getBuffer(buffer)));
 }
 
-void CallTable::add(const zrt::CallArgument &argument, Operation *op) {
+void CallWriter::add(const zrt::CallArgument &argument, Operation *op) {
   using Kind = zrt::CallArgument::Kind;
   switch (argument.kind) {
   case Kind::buffer:
@@ -113,15 +107,16 @@ void CallTable::add(const zrt::CallArgument &argument, Operation *op) {
   }
 }
 
-void zero::emitHandler(zrt::HandlerOp handler, const Tables &tables,
-                       GlobalBuilder &globals) {
-  CallTable calls(tables);
-  for (auto op : handler.getBody().getOps<zrt::RuntimeCall>())
-    calls.add(op);
-  Constant words =
-      globals.words(("calls." + handler.getSymName()).str(), calls.words);
-  Constant lists =
-      globals.indices(("lists." + handler.getSymName()).str(), calls.lists);
-  emitRunnerOf(getHandlerName(handler, globals), words, calls.words.size(),
-               lists, handler.getLoc(), globals);
+HandlerCalls zero::buildHandlerCalls(zrt::ProgramOp program,
+                                     const Tables &tables) {
+  HandlerCalls calls;
+  CallWriter writer(tables, calls);
+  for (auto handler : program.getOps<zrt::HandlerOp>()) {
+    auto first = static_cast<int64_t>(calls.words.size());
+    for (auto op : handler.getBody().getOps<zrt::RuntimeCall>())
+      writer.add(op);
+    calls.rows.push_back(
+        {first, static_cast<int64_t>(calls.words.size()) - first});
+  }
+  return calls;
 }
