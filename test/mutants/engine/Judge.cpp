@@ -156,8 +156,7 @@ static std::vector<RankInputs> getInputs(const Subject &subject,
         if (last && int(index) == script.missing)
           continue;
         if (lastAlike && !values.empty() && int(index) == script.nonfinite)
-          // Both occur in steps of one backward pass, too.
-          values.back() = count > 1 || index % 2
+          values.back() = count > 1 || random() % 2
                               ? std::numeric_limits<double>::quiet_NaN()
                               : std::numeric_limits<double>::infinity();
         for (double &value : values)

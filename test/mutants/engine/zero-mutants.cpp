@@ -96,9 +96,9 @@ constexpr Explanation kExplained[] = {
     {"zero.group", "",
      "nothing runs by it; it says which groups a program may leave as they "
      "are"},
-    {"zero.bucket type: another element type", " taken in f",
-     "the bucket claims f32 or f16, and sums in another type as the step does; "
-     "no call reads the claim"},
+    {"zero.bucket type: another element type", " taken in ",
+     "the bucket claims one type, and sums in another as the step does; no call "
+     "reads the claim"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"", " the outcome is 0 or 3: ",
      "in a step of one backward pass no rank makes another number of them"},
@@ -122,10 +122,14 @@ constexpr Explanation kExplained[] = {
      "itself; it may be rounded where a count of backward passes is not"},
     {"zrt.load_slot slots", "whether the step is applied depends on input",
      "a square of it that is compared with itself: no script has a nan there"},
+    {"zrt.load_slot slots", "the outcome depends on slot 0 of @outcome",
+     "the same, and no outcome is nan"},
     {"rounded to bf16", "gradients that are finite overflow there",
      "no script has gradients between the largest of bf16 and that of f32"},
     {": rounded to bf16", "which only converts parameters, once",
      "what travels in bf16 it does not change"},
+    {": rounded to f16", "which only converts parameters, once",
+     "frozen parameters are whole numbers below 128"},
     {"zrt.store_slot: 0 where the step is", " times 2^-",
      "AdamW's eps is 0 where the step is not applied; the proof asks how small "
      "a number may be before it knows the outcome"},
