@@ -8,6 +8,8 @@
 #include "dialect/zrt/Require.h"
 #include "dialect/zrt/ZrtDialect.h"
 
+#include "llvm/ADT/MapVector.h"
+
 using namespace mlir;
 using namespace zrt;
 
@@ -67,30 +69,42 @@ LogicalResult SequenceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// Whether the state of |transition| lists |event|.
-static bool hasEvent(TransitionOp transition, Event event) {
-  return llvm::any_of(
-      transition->getParentOfType<ProgramOp>().getOps<TransitionOp>(),
-      [&](TransitionOp other) {
-        return other.getEvent() == event &&
-               other.getState() == transition.getState();
-      });
+/// The transitions of one state.
+using Listed = ArrayRef<TransitionOp>;
+
+static bool hasEvent(Listed listed, Event event) {
+  return llvm::any_of(listed, [&](TransitionOp transition) {
+    return transition.getEvent() == event;
+  });
 }
 
-/// transition_c5
-static LogicalResult verifyMeasured(TransitionOp measure) {
-  if (measure.getEvent() != Event::measure)
-    return success();
-  bool applies = false, discards = false;
-  for (auto other :
-       measure->getParentOfType<ProgramOp>().getOps<TransitionOp>()) {
-    if (other.getState() != measure.getNext())
-      continue;
-    bool isApply = other.getEvent() == Event::apply;
-    bool isDiscard = other.getEvent() == Event::discard;
-    applies |= isApply;
-    discards |= isDiscard;
-    if (isApply || isDiscard)
+/// transition_c1 and transition_c3, of |transition| and those before it.
+static LogicalResult verifyAlike(TransitionOp transition, Listed before) {
+  auto refuse = [&](const llvm::Twine &why, TransitionOp other,
+                    StringRef which) {
+    InFlightDiagnostic diag = transition.emitOpError() << why;
+    diag.attachNote(other.getLoc()) << which << " one is here";
+    return diag;
+  };
+  for (TransitionOp other : llvm::reverse(before)) {
+    if (!other.begins() && !transition.begins() &&
+        other.getSequenceAttr() != transition.getSequenceAttr())
+      return refuse("events of state '" + transition.getState() +
+                        "' must have one sequence, or none",
+                    other, "another");
+    if (other.getEvent() == transition.getEvent())
+      return refuse("state '" + transition.getState() +
+                        "' has two transitions on " +
+                        stringifyEvent(transition.getEvent()),
+                    other, "the other");
+  }
+  return success();
+}
+
+/// transition_c5, of a |measure| that leads to a state of |next|.
+static LogicalResult verifyMeasured(TransitionOp measure, Listed next) {
+  for (TransitionOp other : next) {
+    if (other.getEvent() == Event::apply || other.getEvent() == Event::discard)
       continue;
     InFlightDiagnostic diag =
         measure.emitOpError()
@@ -100,7 +114,8 @@ static LogicalResult verifyMeasured(TransitionOp measure) {
     diag.attachNote(other.getLoc()) << "the other transition is here";
     return diag;
   }
-  if (applies && discards)
+  bool applies = hasEvent(next, Event::apply);
+  if (applies && hasEvent(next, Event::discard))
     return success();
   return measure.emitOpError()
          << "leads to state '" << measure.getNext()
@@ -108,51 +123,55 @@ static LogicalResult verifyMeasured(TransitionOp measure) {
          << (applies ? "discard" : "apply");
 }
 
+/// transition_c4, transition_c6 and transition_c7, of a |transition| beside
+/// those that its state lists.
+static LogicalResult verifyBeside(TransitionOp transition, Listed listed) {
+  if (transition.getSequenceAttr() && !hasEvent(listed, Event::arrive))
+    return transition.emitOpError()
+           << "has a sequence, and no gradient arrives in state '"
+           << transition.getState() << "'";
+  auto requireEvent = [&](Event event, StringRef why) -> LogicalResult {
+    if (hasEvent(listed, event))
+      return success();
+    return transition.emitOpError()
+           << "state '" << transition.getState() << "' has no transition on "
+           << stringifyEvent(event) << why;
+  };
+  if (transition.getEvent() == Event::begin_last)
+    return requireEvent(Event::begin, ", which callers without a hint need");
+  if (transition.getEvent() == Event::unshard)
+    return requireEvent(Event::reshard, "");
+  if (transition.getEvent() == Event::reshard)
+    return requireEvent(Event::unshard, "");
+  return success();
+}
+
+LogicalResult zrt::verifyProtocol(ProgramOp program) {
+  llvm::MapVector<StringAttr, SmallVector<TransitionOp>> states;
+  for (auto transition : program.getOps<TransitionOp>())
+    states[transition.getStateAttr()].push_back(transition);
+  for (auto &[state, listed] : states)
+    for (auto [i, transition] : llvm::enumerate(listed)) {
+      if (failed(verifyAlike(transition, Listed(listed).take_front(i))) ||
+          failed(verifyBeside(transition, listed)))
+        return failure();
+      if (transition.getEvent() == Event::measure &&
+          failed(verifyMeasured(transition,
+                                states.lookup(transition.getNextAttr()))))
+        return failure();
+    }
+  return success();
+}
+
 LogicalResult TransitionOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // transition_c1
-  for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode()) {
-    auto other = dyn_cast<TransitionOp>(op);
-    // transition_c3
-    if (other && other.getState() == getState() && !other.begins() &&
-        !begins() && other.getSequenceAttr() != getSequenceAttr()) {
-      InFlightDiagnostic diag = emitOpError()
-                                << "events of state '" << getState()
-                                << "' must have one sequence, or none";
-      diag.attachNote(other.getLoc()) << "another one is here";
-      return diag;
-    }
-    if (other && other.getState() == getState() &&
-        other.getEvent() == getEvent()) {
-      InFlightDiagnostic diag = emitOpError() << "state '" << getState()
-                                              << "' has two transitions on "
-                                              << stringifyEvent(getEvent());
-      diag.attachNote(other.getLoc()) << "the other one is here";
-      return diag;
-    }
-  }
+  // transition_c3
   if (begins() && getSequenceAttr())
     return emitOpError() << "begins a backward pass, and has a sequence";
-  // transition_c6
-  if (getSequenceAttr() && !hasEvent(*this, Event::arrive))
-    return emitOpError() << "has a sequence, and no gradient arrives in state '"
-                         << getState() << "'";
-  // transition_c4
-  if (getEvent() == Event::begin_last && !hasEvent(*this, Event::begin))
-    return emitOpError() << "state '" << getState()
-                         << "' has no transition on begin, which callers "
-                            "without a hint need";
   // transition_c7
   if (isOfUnit() && (getNext() != getState() || !getHandlers().empty()))
     return emitOpError() << stringifyEvent(getEvent())
                          << " must lead to its own state and run no handlers: "
                             "those of the unit run";
-  Event pair = getEvent() == Event::unshard ? Event::reshard : Event::unshard;
-  if (isOfUnit() && !hasEvent(*this, pair))
-    return emitOpError() << "state '" << getState() << "' has no transition on "
-                         << stringifyEvent(pair);
-  // transition_c5
-  if (failed(verifyMeasured(*this)))
-    return failure();
   // transition_c2
   for (auto symbol : getHandlers().getAsRange<FlatSymbolRefAttr>())
     if (failed(require<HandlerOp>(symbols, *this, symbol)))
@@ -167,14 +186,6 @@ LogicalResult UnitTableOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!lookup<zero::UnitOp>(symbols, *this, getUnitAttr()))
     return emitOpError() << "refers to " << getUnitAttr()
                          << ", which is no zero.unit of this module";
-  auto program = (*this)->getParentOfType<ProgramOp>();
-  for (auto other : program.getOps<UnitTableOp>())
-    if (other != *this && other.getUnitAttr() == getUnitAttr()) {
-      InFlightDiagnostic diag = emitOpError() << "is a second table of unit "
-                                              << getUnitAttr();
-      diag.attachNote(other.getLoc()) << "the other one is here";
-      return diag;
-    }
   // unit_table_c3
   if (!getUnshardAttr() != !getReshardAttr())
     return emitOpError() << "has one handler, expected one for unshard and one "

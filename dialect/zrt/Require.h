@@ -57,6 +57,9 @@ mlir::LogicalResult requireShape(mlir::Operation *op, BufferOp buffer,
 mlir::LogicalResult requireShape(mlir::Operation *op, BufferOp buffer,
                                  zero::BucketOp bucket);
 
+/// What transitions of a |program| demand of each other.
+mlir::LogicalResult verifyProtocol(ProgramOp program);
+
 /// scalar_state_c2, state_c4 and accumulator_c4.
 mlir::LogicalResult verifyStates(ProgramOp program, zero::MeshOp mesh);
 

@@ -209,8 +209,19 @@ static LogicalResult verifyRecords(ProgramOp program) {
   return success();
 }
 
-/// unit_table_c2
-static LogicalResult verifyUnitHandlers(ProgramOp program) {
+/// unit_table_c1 and unit_table_c2
+static LogicalResult verifyUnitTables(ProgramOp program) {
+  llvm::DenseMap<Attribute, UnitTableOp> tables;
+  for (auto table : program.getOps<UnitTableOp>()) {
+    auto [first, isNew] = tables.try_emplace(table.getUnitAttr(), table);
+    if (isNew)
+      continue;
+    InFlightDiagnostic diag = table.emitOpError()
+                              << "is a second table of unit "
+                              << table.getUnitAttr();
+    diag.attachNote(first->second.getLoc()) << "the other one is here";
+    return diag;
+  }
   llvm::DenseMap<Attribute, Operation *> runBy;
   for (auto sequence : program.getOps<SequenceOp>())
     for (Attribute handler : sequence.getHandlers())
@@ -333,7 +344,7 @@ LogicalResult ProgramOp::verifyRegions() {
   if (failed(zero::verifyActivations(*this, mesh)) ||
       failed(verifyInputs(*this, mesh)) ||
       failed(verifySymbols(*this, symbols)) || failed(verifyRecords(*this)) ||
-      failed(verifyUnitHandlers(*this)) ||
+      failed(verifyUnitTables(*this)) || failed(verifyProtocol(*this)) ||
       failed(verifyCaller(*this, symbols)) || failed(verifyFills(*this)) ||
       failed(verifyStates(*this, mesh)) ||
       (getBatches() && !getBatches()->empty() &&

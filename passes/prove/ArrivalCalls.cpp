@@ -105,6 +105,7 @@ template <> void Calls::runOp(zrt::PackOp op) {
 }
 
 template <> void Calls::runOp(zrt::FillMissingOp op) {
+  looksAtOpen = true;
   if (!inBackward) {
     proof.report.opError(op)
         << "fills gradients where no backward pass is open";

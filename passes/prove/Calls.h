@@ -33,6 +33,7 @@ public:
   zrt::BucketTableOp arriving = nullptr;
   /// Whether a backward pass is open or being closed.
   bool inBackward = false;
+  bool looksAtOpen = false; // some call has looked at inBackward
   /// Whether apply runs. No further gradient arrives then.
   bool inApply = false;
   /// Buffers whose memory arriving gradients may write at the same time.

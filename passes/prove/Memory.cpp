@@ -114,6 +114,23 @@ bool Memory::holdsSame(const Memory &other) const {
          });
 }
 
+bool Memory::isSame(const Memory &other) const {
+  auto areSame = [](const Pieces &a, const Pieces &b) {
+    return llvm::all_of_zip(a, b, [](const Piece &x, const Piece &y) {
+      return x.element.isSame(y.element) && x.pad.isSame(y.pad);
+    });
+  };
+  return holdsSame(other) &&
+         llvm::all_of_zip(buffers, other.buffers,
+                          [&](const auto &a, const auto &b) {
+                            return areSame(a.second.own, b.second.own) &&
+                                   areSame(a.second.other, b.second.other);
+                          }) &&
+         llvm::all_of(slots, [&](const auto &entry) {
+           return entry.second.isSame(other.slots.lookup(entry.first));
+         });
+}
+
 bool Contents::join(const Contents &with) {
   auto isSame = [](const Piece &a, const Piece &b) {
     return a.end == b.end && a.element.expr == b.element.expr &&

@@ -114,6 +114,8 @@ struct Memory {
   bool hasSameRoles(const Memory &other) const;
   /// Whether both hold the same numbers, in buffers and slots.
   bool holdsSame(const Memory &other) const;
+  /// Whether the same operations computed them, too.
+  bool isSame(const Memory &other) const;
 };
 
 } // namespace zero::prove

@@ -93,6 +93,14 @@ struct Number {
     return getKey() == other.getKey();
   }
 
+  /// Whether nothing tells it from |other|.
+  bool isSame(const Number &other) const {
+    return *this == other && arrived == other.arrived &&
+           arrivedAs.getKey() == other.arrivedAs.getKey() &&
+           computed == other.computed && way == other.way &&
+           hasWays == other.hasWays;
+  }
+
 private:
   bool isAsItArrived() const { return arrived && arrived == expr; }
 };

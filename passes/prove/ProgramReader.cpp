@@ -6,8 +6,6 @@
 
 #include "passes/prove/ProgramReader.h"
 
-#include "passes/prove/AbsentGroups.h"
-#include "passes/prove/AppliedStep.h"
 #include "passes/prove/Order.h"
 
 using namespace mlir;
@@ -254,192 +252,32 @@ void ProgramReader::explore(const Node &node, zrt::TransitionOp transition) {
     if (!node.isOpen && !node.hasEarlier)
       return refuse("applies a step of no backward pass");
     closeAll(node, next.memory);
-    runHandlers(transition, next.memory);
-    return apply(node, {transition}, next.memory);
+    return endStep(node, {transition}, next.memory);
   case zrt::Event::measure:
     if (!node.isOpen && !node.hasEarlier)
       return refuse("measures a step of no backward pass");
-    return measure(node, transition, next.memory);
+    closeAll(node, next.memory);
+    return endStep(node,
+                   {transition, getTransition(next.state, zrt::Event::apply),
+                    getTransition(next.state, zrt::Event::discard)},
+                   next.memory);
   case zrt::Event::discard:
     runHandlers(transition, next.memory);
     return discard(transition, next.memory);
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Applying
-//===----------------------------------------------------------------------===//
-
 /// Closes a backward pass, the first one of its step if |isFirst|.
 void ProgramReader::closeBackward(Memory &memory, bool isFirst) {
   memory.map([&](Expr a) { return closed.closeBackward(a, isFirst); });
-}
-
-/// Closes all backward passes of |memory|. The calls that follow are in apply.
-void ProgramReader::closeAll(const Node &node, Memory &memory) {
-  if (node.isOpen)
-    closeBackward(memory, !node.hasEarlier);
-  memory.map([&](Expr a) { return closed.closeStep(a); });
-  for (auto [i, symbol] :
-       llvm::enumerate(program.getInputs().getAsRange<FlatSymbolRefAttr>())) {
-    Number &input = memory.slots[{symbol.getAttr(), 0}] =
-        makeSource(algebra, getInput(algebra, i, semantics.inputs[i]));
-    input.narrow(Precision::f64());
-  }
-  calls->committed = nullptr;
-  calls->conditions.clear();
-  calls->inApply = true;
-  calls->sent.clear();
-  calls->sentInApply.clear();
-  for (Expr sent : node.sent) {
-    if (node.isOpen)
-      sent = closed.closeBackward(sent, !node.hasEarlier);
-    calls->sent.push_back(closed.closeStep(sent));
-  }
-}
-
-/// Whether the caller of |transition| learns the outcome.
-bool ProgramReader::isCommitted(zrt::TransitionOp transition) {
-  if (calls->committed)
-    return true;
-  proof.report.error(transition)
-      << zrt::stringifyEvent(transition.getEvent()) << " in state '"
-      << transition.getState()
-      << "' never commits: nobody learns whether the step was applied";
-  return false;
-}
-
-/// Between measure and what follows it the caller can do nothing else. So both
-/// are one path.
-void ProgramReader::measure(const Node &node, zrt::TransitionOp transition,
-                            Memory &memory) {
-  closeAll(node, memory);
-  runHandlers(transition, memory);
-  if (!isCommitted(transition))
-    return;
-  idle->checkReadable(transition, transition.getNextAttr(), memory,
-                      /*isMeasured=*/true);
-  auto runNext = [&](zrt::Event event, Memory &after) {
-    zrt::TransitionOp next = getTransition(transition.getNextAttr(), event);
-    for (auto symbol : next.getHandlers().getAsRange<FlatSymbolRefAttr>())
-      runHandler(symbol, after);
-    return next;
-  };
-  Memory applied = memory;
-  auto copied = calls->hostSlots;
-  zrt::TransitionOp next = runNext(zrt::Event::apply, applied);
-  apply(node, {transition, next}, applied);
-  calls->committed = nullptr;
-  calls->hostSlots = std::move(copied); // without what apply copied
-  if (!proof.report.hasErrors())
-    discard(runNext(zrt::Event::discard, memory), memory);
-}
-
-void ProgramReader::discard(zrt::TransitionOp transition, Memory &memory) {
-  if (!returns(transition))
-    return;
-  idle->checkBuffers(transition, memory);
-  idle->checkSkipped(transition, memory, /*isSkipped=*/false);
-}
-
-bool EndOfStep::isSame(const EndOfStep &other) const {
-  return outcome == other.outcome && memory.holdsSame(other.memory) &&
-         llvm::equal(conditions, other.conditions);
-}
-
-void ProgramReader::apply(const Node &node, ArrayRef<zrt::TransitionOp> path,
-                          Memory &memory) {
-  zrt::TransitionOp transition = path.back();
-  calls->inApply = false;
-  if (!isCommitted(transition))
-    return;
-  Operation *committed = std::exchange(calls->committed, nullptr);
-  if (!returns(transition))
-    return;
-  idle->checkBuffers(transition, memory);
-  EndOfStep end{std::move(memory), calls->outcome, calls->conditions};
-  // Ranks take one path, unless they may make unequal numbers of backward
-  // passes.
-  bool areMixed = semantics.takesUnequal && !ends.empty();
-  idle->checkWays(transition, end.memory,
-                  areMixed ? &ends.front().memory : nullptr);
-  if (llvm::none_of(ends,
-                    [&](const EndOfStep &known) { return known.isSame(end); }))
-    checkEnd(path, std::move(end), committed);
-  compareCollectives(node, path);
-}
-
-/// Checks |end|, which |path| leads to.
-void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
-                             Operation *committed) {
-  zrt::TransitionOp transition = path.back();
-  Memory memory = end.memory;
-  StepSemantics before = semantics; // the contract, without what apply does
-  readResultsIfNotApplied(algebra, program, memory, calls->outcome.expr,
-                          semantics);
-  Memory skipped = memory, refused = memory;
-  decide(algebra, memory, calls->outcome.expr, Decision::applied,
-         semantics.dividesByTokens);
-  decide(algebra, skipped, calls->outcome.expr, Decision::skipped,
-         semantics.dividesByTokens);
-  decide(algebra, refused, calls->outcome.expr, Decision::refused,
-         semantics.dividesByTokens);
-
-  readApplied(proof, program, buckets, memory, semantics);
-  auto module = program->getParentOfType<ModuleOp>();
-  noteAbsentGroups(module, semantics);
-  checkAbsentGroups(proof, module,
-                    getAppliedOutcome(algebra, calls->outcome.expr,
-                                      semantics.dividesByTokens),
-                    semantics);
-  readSkipped(program, skipped, semantics);
-  for (auto &[name, parameter] : semantics.parameters)
-    checkArrived(proof, parameter, semantics);
-  // An error in a gradient is also in every number that depends on it.
-  if (proof.report.hasErrors())
-    return;
-  readOutcome(proof, committed, calls->outcome, semantics);
-  if (proof.report.hasErrors()) {
-    applied = std::move(semantics); // the numbers may tell the cause
-    semantics = std::move(before);
-    return;
-  }
-  // Flags of kernels and of counters decide as the outcome does.
-  for (auto &[condition, number] : calls->conditions)
-    if (isDecided(condition, calls->outcome.expr)) {
-      semantics.decidedBy = semantics.decidedBy.limitedBy(number.roundings);
-      semantics.rounding =
-          semantics.rounding ? semantics.rounding : number.rounding;
-    }
-  idle->checkSkipped(transition, refused, /*isSkipped=*/false);
-  if (!proof.report.hasErrors() && maySkip(semantics))
-    idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
-  idle->checkReplicas(transition, memory);
-  idle->checkFrozen(transition, memory);
-  if (!applied) {
-    applied = semantics;
-  } else {
-    unsigned errors = proof.report.getNumErrors();
-    joinReduceDtypes(*applied, semantics);
-    compareSemantics(proof, *applied, semantics);
-    if (proof.report.getNumErrors() > errors)
-      mlir::emitRemark(transition.getLoc())
-          << "apply " << describe(path) << " does something else than "
-          << describe(firstApply->path);
-    // What is checked of one is checked of all.
-    if (!proof.report.hasErrors())
-      joinRoundings(*applied, semantics);
-  }
-  semantics = std::move(before);
-  if (!proof.report.hasErrors())
-    ends.push_back(std::move(end));
 }
 
 std::optional<StepSemantics> ProgramReader::run() {
   if (!initialize())
     return std::nullopt;
   checkUnitMemory();
-  checkOrder(proof, program);
+  if (!proof.leavesOrder)
+    checkOrder(proof, program);
   Node start;
   start.state = transitions.front().getStateAttr();
   start.memory = idle->getMemory();

@@ -73,6 +73,22 @@ struct EndOfStep {
   bool isSame(const EndOfStep &other) const;
 };
 
+/// A path from memory, with all backward passes closed, to the end of a step.
+/// Paths of several states are the same path where they find the same memory.
+struct EndingPath {
+  Memory memory;
+  std::vector<Expr> sent;
+  bool isOpen;                                         // a backward pass is
+  llvm::SmallVector<mlir::Attribute, 3> handlers = {}; // by transition
+  // What became of it.
+  bool looksAtOpen = false; // a call did
+  std::vector<Expr> sentUntilEnd = {};
+  std::vector<Expr> sentInApply = {};
+
+  /// Whether all that was said of this path can be said of |other|.
+  bool isSame(const EndingPath &other) const;
+};
+
 /// What ranks meet at on a path to apply, and what they send each other there.
 struct Meetings {
   llvm::SmallVector<zrt::TransitionOp, 2> path;
@@ -106,8 +122,14 @@ private:
   void closeBackward(Memory &memory, bool isFirst);
   void closeAll(const Node &node, Memory &memory);
   bool isCommitted(zrt::TransitionOp transition);
-  void measure(const Node &node, zrt::TransitionOp transition, Memory &memory);
-  /// Runs apply as |path| does: at once, or after measure.
+
+  // The ends of steps (EndOfStep.cpp).
+
+  void endStep(const Node &node, llvm::ArrayRef<zrt::TransitionOp> path,
+               Memory &memory);
+  void measure(const Node &node, llvm::ArrayRef<zrt::TransitionOp> path,
+               Memory &memory);
+  /// Looks at the apply that |path| made: at once, or after measure.
   void apply(const Node &node, llvm::ArrayRef<zrt::TransitionOp> path,
              Memory &memory);
   void checkEnd(llvm::ArrayRef<zrt::TransitionOp> path, EndOfStep end,
@@ -183,6 +205,7 @@ private:
   std::optional<StepSemantics> applied;
   /// The ends that were found to be right. Most paths lead to few of them.
   std::vector<EndOfStep> ends;
+  std::vector<EndingPath> runs; // that were found to be right
   mlir::SymbolTableCollection places;
   /// Of the first path, without the collectives that are part of each backward
   /// pass.

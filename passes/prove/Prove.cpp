@@ -8,6 +8,7 @@
 
 #include "dialect/zero/Flattened.h"
 
+#include "passes/prove/Order.h"
 #include "passes/prove/Passes.h"
 #include "passes/prove/StepSemantics.h"
 
@@ -133,6 +134,23 @@ bool ProvedStep::isSameAs(ModuleOp module) {
   impl->semantics->hasUnits |= other->hasUnits;
   llvm::append_range(impl->semantics->meetsOnStages, other->meetsOnStages);
   return !impl->proof.report.hasErrors();
+}
+
+bool ProvedStep::hasOrder(ModuleOp module) {
+  OwningOpRef<ModuleOp> copy;
+  if (failed(removeFlattened(module, copy)))
+    return false;
+  impl->proof.report.reset();
+  for (auto program : module.getOps<zrt::ProgramOp>())
+    prove::checkOrder(impl->proof, program);
+  return !impl->proof.report.hasErrors();
+}
+
+bool ProvedStep::isSameButForOrder(ModuleOp module) {
+  impl->proof.leavesOrder = true;
+  bool isSame = isSameAs(module);
+  impl->proof.leavesOrder = false;
+  return isSame;
 }
 
 /// Joins the names of parameters that have the same axes: {"'a', 'b'", "ep"}.

@@ -67,6 +67,11 @@ public:
   /// step. Emits an error for each difference.
   bool isSameAs(mlir::ModuleOp module);
 
+  /// The two parts of isSameAs on a scheduled |module|, for a caller that has a
+  /// processor for each: whether its calls wait for each other; and the rest.
+  bool hasOrder(mlir::ModuleOp module);
+  bool isSameButForOrder(mlir::ModuleOp module);
+
 private:
   struct Impl;
   std::unique_ptr<Impl> impl;

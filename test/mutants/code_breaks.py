@@ -7,7 +7,7 @@ LAUNCH = "dialect/zrt/LaunchOp.cpp"
 DESCRIPTION = "dialect/zrt/CallDescription.h"
 TABLES = "codegen/host/Tables.cpp"
 AXES = "codegen/host/AxisTables.cpp"
-HANDLERS = "codegen/host/EmitHandlers.cpp"
+HANDLERS = "codegen/host/HandlerCalls.cpp"
 RUNNER = "codegen/host/CallRunner.cpp"
 LIBRARY = "codegen/host/EmitLibrary.cpp"
 ACTIVATIONS = "codegen/host/Activations.cpp"
@@ -122,6 +122,9 @@ CODE_BREAKS = [
      "set = int64_t(1) << axisRows.lookup(name);"),
     ("library", "kernels run on whole rows", HANDLERS,
      "words.push_back(tables.getAxes(argument, op, symbols));", "words.push_back(-1);"),
+    ("library", "each handler begins with the calls of the first", HANDLERS,
+     "{first, static_cast<int64_t>(calls.words.size()) - first}",
+     "{0, static_cast<int64_t>(calls.words.size()) - first}"),
     ("library", "all kernels work on the first buffers", HANDLERS,
      "words.push_back(lists.size());", "words.push_back(0);"),
     ("library", "a copy is from its target to its source", CALLS,

@@ -74,9 +74,9 @@ zrt.program @p on @m inputs [] results [] [] {
   }
   zrt.handler @d {
   }
-  // expected-error@+2 {{is a second table of unit @u}}
-  // expected-note@+2 {{the other one is here}}
+  // expected-note@+1 {{the other one is here}}
   zrt.unit_table @u unshard @a reshard @b
+  // expected-error@+1 {{is a second table of unit @u}}
   zrt.unit_table @u unshard @c reshard @d
 }
 

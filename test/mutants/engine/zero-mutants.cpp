@@ -97,7 +97,8 @@ constexpr Explanation kExplained[] = {
      "nothing runs by it; it says which groups a program may leave as they "
      "are"},
     {"zero.bucket type: another element type", " taken in ",
-     "the bucket claims one type, and sums in another as the step does; no call "
+     "the bucket claims one type, and sums in another as the step does; no "
+     "call "
      "reads the claim"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
     {"", " the outcome is 0 or 3: ",
