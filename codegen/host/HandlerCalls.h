@@ -18,7 +18,7 @@ struct HandlerCalls {
   std::vector<zero_rt_handler_row> rows; // by handler
 };
 
-/// The calls of the handlers of |program|, whose rows are in |tables|.
+/// The calls of the handlers of |program|, whose symbols have rows in |tables|.
 HandlerCalls buildHandlerCalls(zrt::ProgramOp program, const Tables &tables);
 
 } // namespace zero

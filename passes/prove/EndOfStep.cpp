@@ -65,6 +65,7 @@ void ProgramReader::endStep(const Node &node, ArrayRef<zrt::TransitionOp> path,
   ArrayRef<zrt::TransitionOp> applied = path.take_front(isMeasured ? 2 : 1);
   for (const EndingPath &known : runs)
     if (known.isSame(run)) {
+      calls->inApply = false;
       calls->sent = known.sentUntilEnd;
       calls->sentInApply = known.sentInApply;
       if (llvm::all_of(path.drop_front(applied.size() - 1),
