@@ -43,7 +43,7 @@ def Zero_ActivationOp : Zero_Op<"activation", [Symbol]> {
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
-                       StrAttr:$axis, I64Attr:$from, I64Attr:$to);
+                       Zero_NameAttr:$axis, I64Attr:$from, I64Attr:$to);
   let assemblyFormat = [{
     $sym_name `:` $type `over` custom<Name>($axis) `from` $from `to` $to attr-dict
   }];

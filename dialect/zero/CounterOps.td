@@ -56,7 +56,7 @@ def Zero_LossScaleOp : Zero_Op<"loss_scale",
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name,
-    StrArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial);
+    Zero_NameArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial);
   let regions = (region SizedRegion<1>:$update);
   let assemblyFormat = [{
     $sym_name custom<Counters>($counter_names, $counter_initial)
@@ -136,7 +136,7 @@ def Zero_ScheduleOp : Zero_Op<"schedule",
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name,
-    StrArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial);
+    Zero_NameArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial);
   let regions = (region SizedRegion<1>:$value, SizedRegion<1>:$next);
   let assemblyFormat = [{
     $sym_name custom<Counters>($counter_names, $counter_initial)

@@ -141,7 +141,7 @@ def Zero_ReturnOp : Zero_Op<"return",
 
     A step that reports nothing ends with `zero.return []`.
   }];
-  let arguments = (ins StrArrayAttr:$names, Variadic<Zero_Scalar>:$values);
+  let arguments = (ins Zero_NameArrayAttr:$names, Variadic<Zero_Scalar>:$values);
   let assemblyFormat = [{
     custom<NameList>($names) ($values^ `:` type($values))? attr-dict
   }];
@@ -253,7 +253,7 @@ def Zero_BackwardOp : Zero_Op<"backward",
     Example: see `zero.micro_batches`.
   }];
   let arguments = (ins FlatSymbolRefArrayAttr:$sources, Zero_ScaleAttr:$prescaled,
-                       OptionalAttr<StrArrayAttr>:$replicated);
+                       OptionalAttr<Zero_NameArrayAttr>:$replicated);
   let results = (outs Variadic<Zero_Value>:$gradients);
   let assemblyFormat = [{
     `(` custom<SymbolList>($sources) `)` `prescaled` custom<ScaleList>($prescaled)
@@ -377,7 +377,7 @@ def Zero_UpdateOp : Zero_Op<"update",
   }];
   let arguments = (ins FlatSymbolRefAttr:$group, FlatSymbolRefAttr:$optimizer,
     Variadic<Zero_Value>:$gradients, Variadic<Zero_Scalar>:$hyper,
-    StrArrayAttr:$hyper_names, DictionaryAttr:$hyper_constants);
+    Zero_NameArrayAttr:$hyper_names, DictionaryAttr:$hyper_constants);
   let assemblyFormat = [{
     $group `with` $optimizer `(` $gradients `)`
     custom<HyperArguments>($hyper, $hyper_names, $hyper_constants) attr-dict

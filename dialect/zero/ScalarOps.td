@@ -83,7 +83,7 @@ def Zero_ArrivalCountOp : Zero_InferredOp<"arrival_count",
     %a, %a2, %missing = zero.arrival_count over [dp]
     ```
   }];
-  let arguments = (ins StrArrayAttr:$axes);
+  let arguments = (ins Zero_NameArrayAttr:$axes);
   let results = (outs Zero_Scalar:$backwards, Zero_Scalar:$squared,
                       Zero_Scalar:$missing);
   let assemblyFormat = "`over` custom<NameList>($axes) attr-dict";
@@ -110,7 +110,7 @@ def Zero_DeliveredCountOp : Zero_InferredOp<"delivered_count",
     %n:2 = zero.delivered_count [@w, @b] over [dp]
     ```
   }];
-  let arguments = (ins FlatSymbolRefArrayAttr:$parameters, StrArrayAttr:$axes);
+  let arguments = (ins FlatSymbolRefArrayAttr:$parameters, Zero_NameArrayAttr:$axes);
   let results = (outs Variadic<Zero_Scalar>:$counts);
   let assemblyFormat = "$parameters `over` custom<NameList>($axes) attr-dict";
 }
@@ -135,7 +135,7 @@ def Zero_CountReplicatedOnceOp : Zero_InferredOp<"count_replicated_once", [Pure]
     %p = zero.count_replicated_once %t over [pp] : !zero.value<f64, partial = [dp], on = [pp : 1]>
     ```
   }];
-  let arguments = (ins Zero_Scalar:$input, StrArrayAttr:$axes);
+  let arguments = (ins Zero_Scalar:$input, Zero_NameArrayAttr:$axes);
   let results = (outs Zero_Scalar:$output);
   let assemblyFormat = "$input `over` custom<NameList>($axes) attr-dict `:` type($input)";
 }

@@ -133,7 +133,7 @@ def Zero_FrozenBucketOp : Zero_Op<"frozen_bucket",
 /// A sum over ranks, whose addends may travel as another type.
 class Zero_SumOp<string mnemonic> : Zero_InferredOp<mnemonic,
     [MemoryEffects<[MemWrite<Zero_CommResource>]>]> {
-  let arguments = (ins Zero_Value:$input, StrArrayAttr:$axes,
+  let arguments = (ins Zero_Value:$input, Zero_NameArrayAttr:$axes,
                        OptionalAttr<TypeAttr>:$reduceDtype);
   let results = (outs Zero_Value:$output);
   let assemblyFormat = [{
@@ -207,7 +207,7 @@ def Zero_AllGatherOp : Zero_InferredOp<"all_gather",
     %p = zero.all_gather %s over [dp] : !zero.value<64xbf16, sharded = [dp]>
     ```
   }];
-  let arguments = (ins Zero_Value:$input, StrArrayAttr:$axes);
+  let arguments = (ins Zero_Value:$input, Zero_NameArrayAttr:$axes);
   let results = (outs Zero_Value:$output);
   let assemblyFormat = "$input `over` custom<NameList>($axes) attr-dict `:` type($input)";
 }

@@ -328,9 +328,9 @@ def Zero_OptimizerOp : Zero_Op<"optimizer", [Symbol, IsolatedFromAbove]> {
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name,
-    StrArrayAttr:$hyper_names, DictionaryAttr:$hyper_defaults,
-    StrArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial,
-    StrArrayAttr:$state_names);
+    Zero_NameArrayAttr:$hyper_names, DictionaryAttr:$hyper_defaults,
+    Zero_NameArrayAttr:$counter_names, DenseF64ArrayAttr:$counter_initial,
+    Zero_NameArrayAttr:$state_names);
   let regions = (region SizedRegion<1>:$prepare, SizedRegion<1>:$update);
   let assemblyFormat = [{
     $sym_name `hyper` custom<HyperNames>($hyper_names, $hyper_defaults)

@@ -54,9 +54,21 @@ def Zero_Dialect : Dialect {
 class Zero_Op<string mnemonic, list<Trait> traits = []>
     : Op<Zero_Dialect, mnemonic, traits>;
 
+/// A string attribute may have a type. One with a type is another attribute with
+/// the same text, so a name has none.
+def Zero_Untyped : AttrConstraint<
+    CPred<"::llvm::isa<::mlir::NoneType>("
+          "::llvm::cast<::mlir::StringAttr>($_self).getType())">,
+    "without a type">;
+
+def Zero_NameAttr : ConfinedAttr<StrAttr, [Zero_Untyped]>;
+def Zero_NameArrayAttr : TypedArrayAttrBase<Zero_NameAttr, "array of names"> {
+  let constBuilderCall = "$_builder.getStrArrayAttr($0)";
+}
+
 /// The name of what C symbols, messages and checkpoints name.
 def Zero_SymbolNameAttr : ConfinedAttr<SymbolNameAttr, [AttrConstraint<
     CPred<"!::llvm::cast<::mlir::StringAttr>($_self).empty()">,
-    "of at least one character">]>;
+    "of at least one character">, Zero_Untyped]>;
 
 #endif // ZERO_DIALECT_TD

@@ -120,7 +120,7 @@ def Zrt_FillMissingOp : Zrt_CallOp<"fill_missing",
 
 def Zrt_LaunchOp : Zrt_QueuedOp<"launch",
     (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefArrayAttr:$buffers,
-         FlatSymbolRefAttr:$segments, OptionalAttr<StrArrayAttr>:$own,
+         FlatSymbolRefAttr:$segments, OptionalAttr<Zero_NameArrayAttr>:$own,
          OptionalAttr<FlatSymbolRefAttr>:$sum,
          DefaultValuedOptionalAttr<I64Attr, "0">:$sum_index,
          UnitAttr:$first_stage),
@@ -248,12 +248,12 @@ def Zrt_CopyOp : Zrt_QueuedOp<"copy", (ins FlatSymbolRefAttr:$source,
 
 class Zrt_ScatterOp<string mnemonic>
     : Zrt_CollectiveOp<mnemonic, (ins FlatSymbolRefAttr:$source,
-        FlatSymbolRefAttr:$target, StrArrayAttr:$axes),
+        FlatSymbolRefAttr:$target, Zero_NameArrayAttr:$axes),
         "$source `to` $target `over` custom<NameList>($axes)">;
 
 def Zrt_AllReduceOp : Zrt_CollectiveOp<"all_reduce",
     (ins FlatSymbolRefAttr:$buffer, OptionalAttr<FlatSymbolRefAttr>:$target,
-         StrArrayAttr:$axes),
+         Zero_NameArrayAttr:$axes),
     "$buffer (`to` $target^)? `over` custom<NameList>($axes)"> {
   let summary = "Sums a buffer over the ranks of some axes, in place or into another buffer";
   let description = [{
@@ -283,7 +283,7 @@ def Zrt_AllReduceOp : Zrt_CollectiveOp<"all_reduce",
 }
 
 def Zrt_AllGatherOp : Zrt_CollectiveOp<"all_gather",
-    (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
+    (ins FlatSymbolRefAttr:$buffer, Zero_NameArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
   let summary = "Sends each rank's slice of a row to the other ranks, in place";
   let description = [{
@@ -336,7 +336,7 @@ def Zrt_ReduceScatterAddOp : Zrt_ScatterOp<"reduce_scatter_add"> {
 }
 
 def Zrt_KeepOnRootOp : Zrt_CallOp<"keep_on_root",
-    (ins FlatSymbolRefAttr:$buffer, StrArrayAttr:$axes),
+    (ins FlatSymbolRefAttr:$buffer, Zero_NameArrayAttr:$axes),
     "$buffer `over` custom<NameList>($axes)"> {
   let summary = "Turns a sum back into addends, in place";
   let description = [{
@@ -358,7 +358,7 @@ def Zrt_KeepOnRootOp : Zrt_CallOp<"keep_on_root",
 }
 
 def Zrt_CountReplicatedOnceOp : Zrt_CallOp<"count_replicated_once",
-    (ins FlatSymbolRefAttr:$slots, I64Attr:$index, StrArrayAttr:$axes),
+    (ins FlatSymbolRefAttr:$slots, I64Attr:$index, Zero_NameArrayAttr:$axes),
     "$slots `[` $index `]` `over` custom<NameList>($axes)"> {
   let summary = "Zeroes a scalar slot on all ranks of some axes but the first";
   let description = [{
@@ -377,7 +377,7 @@ def Zrt_CountReplicatedOnceOp : Zrt_CallOp<"count_replicated_once",
 }
 
 def Zrt_AllReduceScalarsOp : Zrt_CollectiveOp<"all_reduce_scalars",
-    (ins FlatSymbolRefAttr:$slots, StrArrayAttr:$axes),
+    (ins FlatSymbolRefAttr:$slots, Zero_NameArrayAttr:$axes),
     "$slots `over` custom<NameList>($axes)"> {
   let summary = "Sums scalar slots over the ranks of some axes";
   let description = [{

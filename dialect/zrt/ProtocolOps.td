@@ -85,7 +85,7 @@ def Zrt_TransitionOp : Zrt_UserOp<"transition"> {
     zrt.transition idle on begin to first run []
     ```
   }];
-  let arguments = (ins StrAttr:$state, Zrt_EventAttr:$event, StrAttr:$next,
+  let arguments = (ins Zero_NameAttr:$state, Zrt_EventAttr:$event, Zero_NameAttr:$next,
                        FlatSymbolRefArrayAttr:$handlers,
                        OptionalAttr<FlatSymbolRefAttr>:$sequence);
   let assemblyFormat = [{

@@ -45,8 +45,8 @@ def Zrt_ProgramOp : Zrt_Op<"program",
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh,
     OptionalAttr<FlatSymbolRefAttr>:$loss_scale, UnitAttr:$one_backward,
-    FlatSymbolRefArrayAttr:$inputs, StrArrayAttr:$result_names,
-    FlatSymbolRefArrayAttr:$results, OptionalAttr<StrArrayAttr>:$batches);
+    FlatSymbolRefArrayAttr:$inputs, Zero_NameArrayAttr:$result_names,
+    FlatSymbolRefArrayAttr:$results, OptionalAttr<Zero_NameArrayAttr>:$batches);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `on` $mesh (`loss_scale` $loss_scale^)? (`one_backward` $one_backward^)?
@@ -106,8 +106,8 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     ```
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
-    OptionalAttr<StrArrayAttr>:$over, OptionalAttr<StrAttr>:$stands_for,
-    OptionalAttr<StrAttr>:$hyper, UnitAttr:$positive);
+    OptionalAttr<Zero_NameArrayAttr>:$over, OptionalAttr<Zero_NameAttr>:$stands_for,
+    OptionalAttr<Zero_NameAttr>:$hyper, UnitAttr:$positive);
   let assemblyFormat = [{
     $sym_name $initial (`over` custom<NameList>($over)^)? (`is` $stands_for^)?
     (`hyper` $hyper^)? (`positive` $positive^)? attr-dict
@@ -324,7 +324,7 @@ def Zrt_StateOp : Zrt_UserOp<"state"> {
     zrt.state m of @b0 in @b0.m
     ```
   }];
-  let arguments = (ins StrAttr:$role, FlatSymbolRefAttr:$bucket,
+  let arguments = (ins Zero_NameAttr:$role, FlatSymbolRefAttr:$bucket,
                        FlatSymbolRefAttr:$buffer);
   let assemblyFormat = "custom<Keyword>($role) `of` $bucket `in` $buffer attr-dict";
 }
@@ -383,7 +383,7 @@ def Zrt_ScalarStateOp : Zrt_UserOp<"scalar_state"> {
     zrt.scalar_state "lr.step" in @lr.counters[0] changes_on_skip
     ```
   }];
-  let arguments = (ins StrAttr:$role, FlatSymbolRefAttr:$slots, I64Attr:$index,
+  let arguments = (ins Zero_NameAttr:$role, FlatSymbolRefAttr:$slots, I64Attr:$index,
     UnitAttr:$changes_on_skip);
   let assemblyFormat = [{
     $role `in` $slots `[` $index `]` (`changes_on_skip` $changes_on_skip^)?

@@ -298,6 +298,8 @@ template <> void Calls::runOp(zrt::KeepOnRootOp op) {
               : algebra.undefined("addends of what ranks do not have alike");
       number->holdsSum = true;
       number->beforeConversion.reset();
+      number->way = 0; // an addend, as a gradient is before ranks sum it
+      number->hasWays = false;
     }
   if (addends.hasOther)
     addends.other = addends.own;

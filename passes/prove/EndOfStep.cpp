@@ -140,11 +140,10 @@ void ProgramReader::apply(const Node &node, ArrayRef<zrt::TransitionOp> path,
     return;
   idle->checkBuffers(transition, memory);
   EndOfStep end{std::move(memory), calls->outcome, calls->conditions};
-  // Ranks take one path, unless they may make unequal numbers of backward
-  // passes.
-  bool areMixed = semantics.takesUnequal && !ends.empty();
+  // Ranks take several paths: they may get other hints, or make other numbers
+  // of backward passes.
   idle->checkWays(transition, end.memory,
-                  areMixed ? &ends.front().memory : nullptr);
+                  ends.empty() ? nullptr : &ends.front().memory);
   if (llvm::none_of(ends,
                     [&](const EndOfStep &known) { return known.isSame(end); }))
     checkEnd(path, std::move(end), committed);

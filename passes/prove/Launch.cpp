@@ -108,9 +108,11 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       made.expr =
           joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
       made.narrow(type);
-      // Before apply, and where ranks have summed gradients into another type,
-      // other paths have other ways to one gradient.
-      if (!inApply || (onlyConverts(kernel.op) && !dependsOnState(made.expr)))
+      // Before ranks sum gradients, and where they have summed them into
+      // another type, other paths have other ways to one gradient.
+      bool isAddend = !inApply && (made.expr->getOwn() != 0 ||
+                                   semantics.axes.getAll() == 0);
+      if ((isAddend || onlyConverts(kernel.op)) && !dependsOnState(made.expr))
         made.way = 0;
       if (!kernel.conditions.empty()) {
         Expr runs = kernel.conditions[row];

@@ -134,8 +134,9 @@ bool Memory::isSame(const Memory &other) const {
 bool Contents::join(const Contents &with) {
   auto isSame = [](const Piece &a, const Piece &b) {
     return a.end == b.end && a.element.expr == b.element.expr &&
-           a.pad.expr == b.pad.expr && a.absent == b.absent &&
-           a.absentPad == b.absentPad && a.expected == b.expected;
+           a.element.hasWayOf(b.element) && a.pad.expr == b.pad.expr &&
+           a.absent == b.absent && a.absentPad == b.absentPad &&
+           a.expected == b.expected;
   };
   auto areSame = [&](const Pieces &a, const Pieces &b) {
     return a.size() == b.size() && llvm::all_of_zip(a, b, isSame);

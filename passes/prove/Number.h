@@ -93,12 +93,15 @@ struct Number {
     return getKey() == other.getKey();
   }
 
+  /// Whether the same operations computed |other|.
+  bool hasWayOf(const Number &other) const {
+    return way == other.way && hasWays == other.hasWays;
+  }
   /// Whether nothing tells it from |other|.
   bool isSame(const Number &other) const {
     return *this == other && arrived == other.arrived &&
            arrivedAs.getKey() == other.arrivedAs.getKey() &&
-           computed == other.computed && way == other.way &&
-           hasWays == other.hasWays;
+           computed == other.computed && hasWayOf(other);
   }
 
 private:

@@ -178,15 +178,17 @@ void ProgramReader::enter(Node node, Operation *from) {
   }
   for (auto &[slot, number] : known->memory.slots) {
     Number now = node.memory.slots.lookup(slot);
-    if (number == now || number.expr->isNothing())
+    if ((number == now && number.hasWayOf(now)) || number.expr->isNothing())
       continue;
     Number before = number;
     number.narrowAs(now);
-    if (number.expr != now.expr)
+    if (number.expr != now.expr || !number.hasWayOf(now))
       number = {algebra.undefined(
           "slot " + std::to_string(slot.second) + " of @" +
           slot.first.getValue().str() +
-          ", which depends on the number of backward passes")};
+          (number.expr == now.expr
+               ? ", which other operations compute on another path"
+               : ", which depends on the number of backward passes"))};
     isNew |= !(number == before);
   }
   if (isNew)
