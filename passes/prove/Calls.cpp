@@ -142,19 +142,20 @@ static AxisSet getStages(const Contents &contents, const MeshAxes &axes) {
   return axes.getSet(buffer.getValueType().getStageAxes());
 }
 
+AxisSet Calls::getArrivesOver(StringAttr name) {
+  BucketOp bucket = buckets.lookup(name).op;
+  if (!bucket)
+    return 0;
+  auto member = cast<FlatSymbolRefAttr>(bucket.getMembers()[0]);
+  return semantics.parameters[member.getAttr()].arrivesOver;
+}
+
 Pieces Calls::sumOverOwners(const Contents &contents, Precision sumType,
                             AxisSet set) {
   Pieces sums;
   const Pieces &other = contents.hasOther ? contents.other : contents.own;
   AxisSet stages = getStages(contents, semantics.axes);
-  // All members of a bucket arrive alike.
-  AxisSet arrivesOver = 0;
-  if (BucketOp bucket = buckets.lookup(contents.bucket).op)
-    arrivesOver =
-        semantics
-            .parameters[cast<FlatSymbolRefAttr>(bucket.getMembers()[0])
-                            .getAttr()]
-            .arrivesOver;
+  AxisSet arrivesOver = getArrivesOver(contents.bucket);
   auto sum = [&](const Number &own, const Number &others) {
     return sumOf(algebra, own, others, arrivesOver, sumType, semantics.axes,
                  set, stages);

@@ -23,6 +23,7 @@ struct Calls::LaunchedKernel {
   /// The condition on which the kernel runs, by row; null unless it is
   /// predicated.
   std::vector<Expr> conditions;
+  bool hasSums = false; // ranks sum gradients of the bucket
 };
 
 FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
@@ -110,8 +111,7 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       made.narrow(type);
       // Before ranks sum gradients, and where they have summed them into
       // another type, other paths have other ways to one gradient.
-      bool isAddend = !inApply && (made.expr->getOwn() != 0 ||
-                                   semantics.axes.getAll() == 0);
+      bool isAddend = !inApply && (made.expr->getOwn() != 0 || !kernel.hasSums);
       if ((isAddend || onlyConverts(kernel.op)) && !dependsOnState(made.expr))
         made.way = 0;
       if (!kernel.conditions.empty()) {
@@ -319,6 +319,8 @@ template <> void Calls::runOp(zrt::LaunchOp op) {
           << ", the operands before those of @" << bucket.getValue();
     bucket = contents.bucket;
   }
+
+  kernel.hasSums = getArrivesOver(bucket) != 0;
 
   // An element of one is not where the same element of the other is.
   for (auto [i, a] : llvm::enumerate(kernel.operands))
