@@ -50,8 +50,8 @@ struct Number {
   std::optional<double> computed = {};
   /// The operations that computed it, one after the other, since apply began or
   /// ranks summed it; 0: none. Two numbers that are equal over the reals have
-  /// equal bits if their ways are equal. It is no part of the key: a number may
-  /// be known by another way on another path.
+  /// equal bits if their ways are equal. It is no part of the key: what only
+  /// one path to apply computes may have another way than on another path.
   uint64_t way = 0;
   /// Whether it stands for elements of several ways.
   bool hasWays = false;
