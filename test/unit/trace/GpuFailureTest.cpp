@@ -7,7 +7,9 @@
 #include "GpuRank.h"
 #include "zero_rt/step.h"
 
+#include <array>
 #include <thread>
+#include <utility>
 
 using namespace zero;
 using namespace zero::test;
@@ -130,10 +132,33 @@ TEST_F(GpuFailure, ALibraryWithoutCudaCode) {
   expectMessage("'train' has no code for a GPU; compile it with --target=cuda");
 }
 
-// A library of version 15 has its code in a field of its own.
+const zero_rt_library *numbered; // the handlers of which are numbers
+
+/// Handler |index| of |numbered|, as a function.
+template <size_t index>
+zero_rt_status handle(zero_rt_step *step, const zero_rt_event *event) {
+  const zero_rt_handler_row &row = numbered->handler_calls[index];
+  return numbered->make_calls(step, event, numbered->call_words + row.first,
+                              row.count, numbered->call_lists);
+}
+
+constexpr size_t kMostHandlers = 64;
+template <size_t... index>
+constexpr std::array<zero_rt_handler_fn, kMostHandlers>
+makeHandlers(std::index_sequence<index...>) {
+  return {handle<index>...};
+}
+
+// A library of version 15 has its code in a field of its own, and handlers that
+// are functions.
 TEST_F(GpuFailure, ALibraryOfVersion15) {
   openOn("dp=1");
   zero_rt_library old = library.getLibrary();
+  numbered = &library.getLibrary();
+  constexpr auto handlers =
+      makeHandlers(std::make_index_sequence<kMostHandlers>());
+  ASSERT_LE(size_t(old.num_handlers), kMostHandlers);
+  old.handlers = handlers.data();
   ASSERT_EQ(old.num_executables, 1);
   old.device_code = old.executables->data;
   old.executables = nullptr;
