@@ -122,6 +122,9 @@ bool StreamClocks::isBehind(StringAttr event, const Access &access) const {
 
 void StreamClocks::keep(Access &access, bool pathEnds) const {
   Clock since;
+  std::array<size_t, kNumStreams> kept = {}; // events, by stream
+  for (const EventOfStream &event : access.events)
+    ++kept[event.stream];
   for (unsigned s = 0; s < kNumStreams; ++s) {
     if (s == kCaller) {
       since[s] = access.stream == kCaller ? access.since[s] : kNever;
@@ -133,19 +136,17 @@ void StreamClocks::keep(Access &access, bool pathEnds) const {
     else
       since[s] =
           isFollowing ? std::min(access.since[s], now[s] + 1) : access.since[s];
-    auto kept = static_cast<size_t>(
-        llvm::count_if(access.events, [&](const EventOfStream &event) {
-          return event.stream == s;
-        }));
-    const auto *next = llvm::partition_point(
-        ArrayRef<Record>(records[s]), [&](const Record &record) {
-          return !::isBehind(record.clock, access);
-        });
-    for (; next != ArrayRef<Record>(records[s]).end() && kept < kMostEvents;
-         ++next)
+    ArrayRef<Record> all = records[s];
+    if (kept[s] >= kMostEvents || all.empty() ||
+        !::isBehind(all.back().clock, access))
+      continue; // no record is needed, or none is behind it
+    const auto *next = llvm::partition_point(all, [&](const Record &record) {
+      return !::isBehind(record.clock, access);
+    });
+    for (; next != all.end() && kept[s] < kMostEvents; ++next)
       if (!access.hasEvent(next->event)) {
         access.events.push_back({next->event, s});
-        ++kept;
+        ++kept[s];
       }
   }
   access.since = since;
