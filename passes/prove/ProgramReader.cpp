@@ -6,8 +6,6 @@
 
 #include "passes/prove/ProgramReader.h"
 
-#include "passes/prove/Order.h"
-
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -278,8 +276,6 @@ std::optional<StepSemantics> ProgramReader::run() {
   if (!initialize())
     return std::nullopt;
   checkUnitMemory();
-  if (!proof.leavesOrder)
-    checkOrder(proof, program);
   Node start;
   start.state = transitions.front().getStateAttr();
   start.memory = idle->getMemory();

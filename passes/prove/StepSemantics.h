@@ -292,9 +292,6 @@ struct Proof {
   Algebra algebra;
   /// Whether steps are compared with a reference, which defines the updates.
   bool hasReference = false;
-  /// Whether the order of calls is left to who proves: see
-  /// ProvedStep::hasOrder.
-  bool leavesOrder = false;
   Report report;
   /// The facts of state by which numbers were shown to be equal, in words. A
   /// caller that writes state must not break them.

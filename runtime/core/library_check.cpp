@@ -334,9 +334,11 @@ zero_rt_status Checker::code() {
   for (row = 0; row < library.num_scalar_programs; ++row)
     ZERO_RT_TRY(expect(library.scalar_programs[row], "is null"));
   table = "handler";
-  for (row = 0; row < library.num_handlers && !library.make_calls; ++row)
-    ZERO_RT_TRY(expect(library.handlers[row], "is null"));
-  for (row = 0; row < library.num_handlers && library.make_calls; ++row) {
+  for (row = 0; row < library.num_handlers; ++row) {
+    if (!library.make_calls) {
+      ZERO_RT_TRY(expect(library.handlers[row], "is null"));
+      continue;
+    }
     const zero_rt_handler_row &h = library.handler_calls[row];
     ZERO_RT_TRY(expect(inRange(h.first, library.num_call_words + 1) &&
                            h.count >= 0 &&

@@ -355,7 +355,7 @@ struct zero_rt_library {
   int64_t num_scalar_programs;
   const zero_rt_scalar_fn *scalar_programs;
   int64_t num_handlers;
-  const zero_rt_handler_fn *handlers; // null where make_calls is not
+  const zero_rt_handler_fn *handlers; // null if there is a make_calls
   /// Names of the protocol's states, as offsets into strings; state 0 is the
   /// initial one.
   int64_t num_protocol_states;

@@ -8,13 +8,11 @@
 
 #include "dialect/zero/ZeroDialect.h"
 #include "test/unit/common/StepText.h"
-#include "tools/driver/Driver.h"
+#include "test/unit/prove/StepTest.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
-
-#include <gtest/gtest.h>
 
 using namespace mlir;
 
@@ -34,24 +32,8 @@ struct NothingPass : PassWrapper<NothingPass, OperationPass<ModuleOp>> {
   void runOnOperation() override {}
 };
 
-class ProveEachPassTest : public testing::Test {
+class ProveEachPassTest : public zero::test::StepTest {
 protected:
-  ProveEachPassTest() : context(getDialects()) {
-    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-        errors.push_back(diagnostic.str());
-    });
-  }
-
-  static const DialectRegistry &getDialects() {
-    static DialectRegistry registry = [] {
-      DialectRegistry made;
-      zero::registerDriverDialects(made);
-      return made;
-    }();
-    return registry;
-  }
-
   /// Runs nothing, then poison, then nothing on the step in |text|.
   zero::ProveEachPass::Result run(const std::string &text) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
@@ -65,9 +47,6 @@ protected:
     EXPECT_TRUE(module && succeeded(pm.run(*module)));
     return result;
   }
-
-  std::vector<std::string> errors;
-  MLIRContext context;
 };
 
 TEST_F(ProveEachPassTest, ThePassThatChangedTheStepIsNamed) {

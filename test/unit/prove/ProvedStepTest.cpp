@@ -9,23 +9,17 @@
 #include "dialect/zero/ZeroDialect.h"
 #include "dialect/zrt/ZrtDialect.h"
 #include "test/unit/common/StepText.h"
-#include "tools/driver/Driver.h"
+#include "test/unit/prove/StepTest.h"
 
 #include "mlir/Parser/Parser.h"
-
-#include <gtest/gtest.h>
 
 using namespace mlir;
 
 namespace {
 
-class ProvedStepTest : public testing::Test {
+class ProvedStepTest : public zero::test::StepTest {
 protected:
-  ProvedStepTest() : context(getDialects()) {
-    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-        errors.push_back(diagnostic.str());
-    });
+  ProvedStepTest() {
     module =
         parseSourceString<ModuleOp>(zero::test::StepText().print(), &context);
     zero::LowerOptions options;
@@ -33,17 +27,6 @@ protected:
     proved = zero::lowerProved(*module, options, /*reference=*/nullptr);
   }
 
-  static const DialectRegistry &getDialects() {
-    static DialectRegistry registry = [] {
-      DialectRegistry made;
-      zero::registerDriverDialects(made);
-      return made;
-    }();
-    return registry;
-  }
-
-  std::vector<std::string> errors;
-  MLIRContext context;
   OwningOpRef<ModuleOp> module; // scheduled
   std::unique_ptr<zero::ProvedStep> proved;
 };
