@@ -76,6 +76,13 @@ static bool onlyConverts(zrt::KernelOp kernel) {
   });
 }
 
+/// The same, or adds numbers.
+static bool onlyAddsOrConverts(zrt::KernelOp kernel) {
+  return llvm::all_of(kernel.getBody().front(), [](Operation &op) {
+    return isa<arith::AddFOp, arith::TruncFOp, arith::ExtFOp, zrt::YieldOp>(op);
+  });
+}
+
 FailureOr<Calls::LaunchedElements>
 Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
                 size_t row) {
@@ -110,8 +117,11 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
           joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
       made.narrow(type);
       // Before ranks sum gradients, and where they have summed them into
-      // another type, other paths have other ways to one gradient.
-      bool isAddend = !inApply && (made.expr->getOwn() != 0 || !kernel.hasSums);
+      // another type, other paths have other ways to one gradient. Where they
+      // sum none, backward passes are added.
+      bool isAddend =
+          !inApply && (made.expr->getOwn() != 0 ||
+                       (!kernel.hasSums && onlyAddsOrConverts(kernel.op)));
       if ((isAddend || onlyConverts(kernel.op)) && !dependsOnState(made.expr))
         made.way = 0;
       if (!kernel.conditions.empty()) {
