@@ -5,11 +5,13 @@
   shared  ranks exchange data as processes of one machine, in shared memory
   tcp     ranks exchange data as processes of several machines
   mpi     ranks are processes that mpiexec has started; left out without MPI
+  nccl    each rank has a GPU, and GPUs exchange data over NCCL: a fake of both
 
 The steps are rows of equality.py and meshes of topology.py, drawn from the seed.
-Gradients are random numbers, so another order of additions shows. For each step and
-kind the hash of parameters and state, what each step reported, and the counters of
-each rank equal those of threads.
+Gradients are random numbers, so another order of additions shows. NCCL has an order of
+its own for more than two addends, so gradients are then integers, whose sums are exact.
+For each step and kind the hash of parameters and state, what each step reported, and
+the counters of each rank equal those of threads.
 """
 
 import argparse
@@ -87,6 +89,7 @@ def main():
     with_mpi = options.bin / "zero-run-mpi"
     if with_mpi.exists() and shutil.which("mpiexec"):
         kinds.append("mpi")
+    kinds.append("nccl")
     print(f"seed {options.seed}, {', '.join(kinds)}"
           + ("" if "mpi" in kinds else "; mpi left out: zero-run-mpi is not built"), flush=True)
 
@@ -98,6 +101,8 @@ def main():
             """What a run reports, or an error."""
             if kind == "mpi":
                 command = ["mpiexec", "-n", str(ranks), with_mpi, *arguments]
+            elif kind == "nccl":
+                command = [options.bin / "zero-run-nccl", *arguments]
             else:
                 command = [options.bin / "zero-run", *arguments, f"--group={kind}"]
             try:
@@ -118,11 +123,15 @@ def main():
         for number, (step, mesh, ranks, lowering, running) in enumerate(steps):
             built = folder / f"built-{number}"
             subprocess.run([options.bin / "zero-compile", step, "-o", built,
-                            f"--mesh={mesh}", *lowering], check=True, capture_output=True)
+                            "--target=cuda", f"--mesh={mesh}", *lowering],
+                           check=True, capture_output=True)
             arguments = [step, f"--mesh={mesh}", *lowering, *running, "--json",
                          "--against=none", f"--library={built / 'libtrain.so'}"]
             expected = run("threads", ranks, arguments)
             for kind in kinds:
+                if kind == "nccl" and ranks > 2:
+                    arguments = [*arguments, "--gradients=exact"]
+                    expected = run("threads", ranks, arguments)
                 what = f"{mesh} {' '.join(lowering + running)}"
                 got = run(kind, ranks, arguments)
                 wrong = "" if got == expected and isinstance(got, dict) else first_difference(

@@ -149,7 +149,8 @@ static int64_t getNumElements(const Run &run) {
 
 /// Makes the engine and the reference.
 static LogicalResult createEngines(const RunOptions &options,
-                                   const Processes *processes, ModuleOp logical,
+                                   const Processes *processes,
+                                   const CompiledSetup &setUp, ModuleOp logical,
                                    ModuleOp lowered, ModuleOp scheduled,
                                    Run &run, std::string &message) {
   if (options.engine == EngineKind::compiled) {
@@ -164,6 +165,8 @@ static LogicalResult createEngines(const RunOptions &options,
     compiled.gpus = options.gpus;
     compiled.group = options.group;
     compiled.processes = processes;
+    if (setUp)
+      setUp(scheduled, compiled);
     run.engine = createCompiledEngine(scheduled, run.ranks, run.parameters,
                                       compiled, message);
   } else if (options.orders > 0) {
@@ -246,7 +249,8 @@ static void announce(const Run &run, const RunOptions &options,
 
 /// All of it; failures have been added to the errors of |report|.
 static LogicalResult runStep(RunOptions &options, const Processes *processes,
-                             Errors &errors, Report &report) {
+                             const CompiledSetup &setUp, Errors &errors,
+                             Report &report) {
   DialectRegistry registry;
   registerDriverDialects(registry);
   registerCodegenDialects(registry);
@@ -315,15 +319,16 @@ static LogicalResult runStep(RunOptions &options, const Processes *processes,
   if (!given && (failed(lower(*lowered, options.lower)) ||
                  failed(lower(*scheduled, toScheduled))))
     return failure();
-  if (failed(createEngines(options, processes, logical, *lowered, *scheduled,
-                           run, message)))
+  if (failed(createEngines(options, processes, setUp, logical, *lowered,
+                           *scheduled, run, message)))
     return fail(ExitCode::environment);
   progress.clear();
   announce(run, options, report);
   return run.run();
 }
 
-int zero::runTool(int argc, char **argv, const Processes *processes) {
+int zero::runTool(int argc, char **argv, const Processes *processes,
+                  const CompiledSetup &setUp) {
   Tool tool("zero-run", argc, argv);
   RunOptions options;
   bool isParsed = succeeded(parseOptions(tool, options));
@@ -334,6 +339,6 @@ int zero::runTool(int argc, char **argv, const Processes *processes) {
   report.referenceName = options.getReferenceName();
   // What fails is among the errors, or a difference.
   if (isParsed)
-    (void)runStep(options, processes, tool.errors, report);
+    (void)runStep(options, processes, setUp, tool.errors, report);
   return report.finish();
 }

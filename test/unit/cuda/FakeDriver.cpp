@@ -147,33 +147,32 @@ CUresult cuMemcpyAsync(Address dst, Address src, size_t bytes, Stream *stream) {
   auto isPageable = [](Address address) {
     return !gpu().isFar(address) && !gpu().isPinned(address);
   };
-  auto near = [bytes](Address address) {
-    return gpu().toNear(address, bytes, "a copy");
+  // Memory that the driver does not know is the caller's.
+  auto near = [=](Address address) {
+    return isPageable(address) ? reinterpret_cast<void *>(uintptr_t(address))
+                               : gpu().toNear(address, bytes, "a copy");
   };
   Stream &queue = gpu().streamOf(stream);
-  if (isPageable(src) || isPageable(dst))
-    if (isPageable(src)) {
-      // Taken at once.
-      auto *data = reinterpret_cast<const char *>(uintptr_t(src));
-      std::vector<char> taken(data, data + bytes);
-      gpu().queue(queue, {[=, taken = std::move(taken)] {
-                    if (void *to = near(dst))
-                      std::memcpy(to, taken.data(), bytes);
-                  }});
-      return 0;
-    }
-  auto copy = [=](void *to) {
-    const void *from = near(src);
-    if (from && to)
-      std::memmove(to, from, bytes);
-  };
-  if (!isPageable(dst)) {
-    gpu().queue(queue, {[=] { copy(near(dst)); }});
+  if (isPageable(src) && !isPageable(dst)) {
+    // Taken at once.
+    auto *data = reinterpret_cast<const char *>(uintptr_t(src));
+    std::vector<char> taken(data, data + bytes);
+    gpu().queue(queue, {[=, taken = std::move(taken)] {
+                  if (void *to = near(dst))
+                    std::memcpy(to, taken.data(), bytes);
+                }});
     return 0;
   }
+  gpu().queue(queue, {[=] {
+                const void *from = near(src);
+                void *to = near(dst);
+                if (from && to)
+                  std::memmove(to, from, bytes);
+              }});
+  if (!isPageable(dst))
+    return 0;
   // Returns when it is done.
   entry.call.isWait = true;
-  gpu().queue(queue, {[=] { copy(reinterpret_cast<void *>(uintptr_t(dst))); }});
   gpu().runUntil([&] { return queue.queue.empty(); });
   return 0;
 }
