@@ -58,6 +58,7 @@ class Options(ctypes.Structure):
         ("trace", c_char_p),
         ("nvtx", c_int32),
         ("reserved", c_int32),
+        ("allocator", c_void_p),
     ]
 
 

@@ -19,11 +19,30 @@ static bool canTravel(int32_t role) {
          role == ZERO_RT_ROLE_ACCUMULATOR;
 }
 
+void *Memory::askCaller(int32_t space, int32_t role, int64_t bytes,
+                        const char *name) {
+  // Copies from and to other memory of the host would block a GPU.
+  bool canUse = space == ZERO_RT_SPACE_DEVICE || device.usesHostMemory();
+  return callers.allocate && canUse
+             ? callers.allocate(callers.context, space, role, bytes, name,
+                                device.getQueue())
+             : nullptr;
+}
+
 zero_rt_status Memory::allocate(int32_t space, int32_t role, int64_t bytes,
                                 const char *name, Block &block) {
+  constexpr uintptr_t alignment = 64;
+  void *data = askCaller(space, role, bytes, name);
+  bool isCallers = data != nullptr;
+  if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
+    callers.release(callers.context, data, device.getQueue());
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->allocator gave '%s' memory at %p, which is not "
+                "aligned to %d bytes",
+                name, data, int(alignment));
+  }
   // Smaller blocks would waste most of their page.
-  void *data = nullptr;
-  if (segment && canTravel(role) && bytes >= Segment::pageBytes)
+  if (!data && segment && canTravel(role) && bytes >= Segment::pageBytes)
     data = segment->allocate(bytes);
   if (!data)
     data = device.allocate(space, bytes);
@@ -35,6 +54,7 @@ zero_rt_status Memory::allocate(int32_t space, int32_t role, int64_t bytes,
   block.bytes = bytes;
   block.space = space;
   block.role = role;
+  block.isCallers = isCallers;
   ++counters.allocations[space][role];
   count(block);
   return ZERO_RT_OK;
@@ -44,7 +64,9 @@ void Memory::release(Block &block) {
   if (!block.data)
     return;
   counters.bytes_now[block.space][block.role] -= block.bytes;
-  if (!segment || !segment->release(block.data))
+  if (block.isCallers)
+    callers.release(callers.context, block.data, device.getQueue());
+  else if (!segment || !segment->release(block.data))
     device.release(block.space, block.data);
   block = Block();
 }

@@ -23,7 +23,8 @@ struct Block {
   void *data = nullptr;
   int64_t bytes = 0;
   int32_t space = 0;
-  int32_t role = 0; // what it counts as now
+  int32_t role = 0;       // what it counts as now
+  bool isCallers = false; // memory of the caller
 };
 
 class Memory {
@@ -32,21 +33,27 @@ public:
       : device(device), counters(counters) {}
 
   /// Allocates |bytes| (0 is allowed), aligned to 64 bytes. The contents are
-  /// unspecified.
+  /// unspecified. Errors: out_of_memory; invalid_argument (the caller's memory
+  /// is not aligned).
   zero_rt_status allocate(int32_t space, int32_t role, int64_t bytes,
                           const char *name, Block &block);
   void release(Block &block);
   /// Later buffers of roles that travel are in |segment|, which other ranks
   /// read. It outlives them.
   void use(Segment *segment) { this->segment = segment; }
+  /// Later buffers are memory of the caller where |allocator| gives some.
+  void use(const zero_rt_allocator &allocator) { callers = allocator; }
   /// Counts |block| under another role. Does not change its contents.
   void setRole(Block &block, int32_t role);
 
 private:
+  /// Memory of the caller, or null.
+  void *askCaller(int32_t space, int32_t role, int64_t bytes, const char *name);
   void count(const Block &block);
   Device &device;
   zero_rt_counters &counters;
   Segment *segment = nullptr;
+  zero_rt_allocator callers = {}; // without functions if there is none
 };
 
 /// "device" or "host"; "unknown" for another number.

@@ -73,6 +73,19 @@ static zero_rt_status checkLent(const zero_rt_options &options,
   return ZERO_RT_OK;
 }
 
+/// Copies the allocator of the caller to |out|.
+static zero_rt_status readAllocator(const zero_rt_options &options,
+                                    zero_rt_allocator &out) {
+  if (!options.allocator)
+    return ZERO_RT_OK;
+  ZERO_RT_TRY(readStruct(options.allocator, "options->allocator", out));
+  if (!out.allocate || !out.release)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "options->allocator has no function '%s'",
+                out.allocate ? "release" : "allocate");
+  return ZERO_RT_OK;
+}
+
 static zero_rt_status checkOptions(const zero_rt_options &options,
                                    const DeviceKind &kind, const Group &group) {
   if (options.threads < 0 || options.threads > maxThreads)
@@ -105,6 +118,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     const DeviceKind *kind = nullptr;
     ZERO_RT_TRY(findDevice(given, &kind));
     ZERO_RT_TRY(checkOptions(given, *kind, ranks));
+    zero_rt_allocator allocator = {};
+    ZERO_RT_TRY(readAllocator(given, allocator));
 
     // At most a year, because deadlines are counted in nanoseconds.
     constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
@@ -129,6 +144,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
           Trace::create(given.trace, rank, ranks.size(), runtime->trace));
     runtime->nvtx = std::move(nvtx);
     runtime->memory.use(runtime->communicator->segment());
+    runtime->memory.use(allocator);
     runtime->handle = giveOut(std::move(handle), runtime.get());
     *out_runtime = runtime.release()->handle;
     return ZERO_RT_OK;

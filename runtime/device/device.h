@@ -161,6 +161,9 @@ public:
   /// Later work on |stream| starts after |signal|, which is of this device.
   virtual zero_rt_status precede(zero_rt_stream *stream, Signal signal) = 0;
 
+  /// The selected stream, on which the work of earlier calls is queued. Null on
+  /// a device without streams.
+  virtual zero_rt_stream *getQueue() { return nullptr; }
   /// Later calls queue work to |stream|.
   virtual void select(Stream stream) = 0;
   /// Makes |end| a signal for all work queued so far on the selected stream.

@@ -66,6 +66,10 @@ public:
   zero_rt_status signal(Signal *out) override;
   zero_rt_status await(Signal signal) override;
   zero_rt_status precede(zero_rt_stream *other, Signal signal) override;
+  zero_rt_stream *getQueue() override {
+    (void)flushSelected(); // if this fails, the next call fails, too
+    return reinterpret_cast<zero_rt_stream *>(stream);
+  }
   void select(Stream to) override;
   zero_rt_status record(Signal *end) override;
   zero_rt_status record(zero_rt_stream *other, Signal *end) override;

@@ -142,6 +142,27 @@ typedef struct zero_rt_tensor {
   void *data; // may be null only when elements is 0
 } zero_rt_tensor;
 
+/// Memory of the caller, for the buffers of steps. So a framework counts them
+/// with its own memory, and may keep a view of a parameter when the step is
+/// gone. The functions are called in calls of the rank, and may not call the
+/// runtime. Since version 16.
+typedef struct zero_rt_allocator {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void *context;
+  /// Returns |bytes| of memory in |space|, aligned to 64 bytes, with
+  /// unspecified contents; or null: the runtime allocates the buffer itself.
+  /// |role| and |name| are those of the buffer. On a GPU, work on |stream| and
+  /// behind it uses the memory, and |space| is always device: the runtime
+  /// allocates pinned memory itself. Ranks that are threads, and have several
+  /// GPUs, read each other's memory, so all of them need access to it.
+  void *(*allocate)(void *context, int32_t space, int32_t role, int64_t bytes,
+                    const char *name, zero_rt_stream *stream);
+  /// Takes back what `allocate` has returned. Earlier work on |stream| is the
+  /// last that uses the memory.
+  void (*release)(void *context, void *data, zero_rt_stream *stream);
+} zero_rt_allocator;
+
 typedef struct zero_rt_options {
   uint32_t struct_size;
   /// The number of threads that run a kernel on this rank, the caller's thread
@@ -226,6 +247,11 @@ typedef struct zero_rt_options {
   /// the calls, and the profiler finds the kernels that were launched in them.
   int32_t nvtx;
   int32_t reserved;
+  /// Since version 16. Null, or where buffers of steps are allocated first. The
+  /// struct is copied, and |context| lives until zero_rt_destroy. Processes of
+  /// one machine send what is in such memory as messages, because they cannot
+  /// read it.
+  const zero_rt_allocator *allocator;
 } zero_rt_options;
 
 /// The allocations, launches and traffic of this rank since its creation. The

@@ -21,6 +21,11 @@ int cuStreamCreate(zero_rt_stream **, unsigned);
 int cuStreamDestroy_v2(zero_rt_stream *);
 int cuStreamQuery(zero_rt_stream *);
 int cuStreamSynchronize(zero_rt_stream *);
+int cuMemPoolCreate(void **, const int *);
+int cuMemPoolDestroy(void *);
+int cuMemAllocFromPoolAsync(unsigned long long *, size_t, void *,
+                            zero_rt_stream *);
+int cuMemFreeAsync(unsigned long long, zero_rt_stream *);
 int cuMemsetD16Async(unsigned long long, unsigned short, size_t,
                      zero_rt_stream *);
 int cuMemsetD32Async(unsigned long long, unsigned, size_t, zero_rt_stream *);

@@ -188,7 +188,7 @@ TEST_P(GpuState, CheckpointsAreThoseOfTheHost) {
   std::filesystem::remove_all(parent);
 }
 
-static std::string nameOf(const testing::TestParamInfo<Layout> &info) {
+static std::string nameOfLayout(const testing::TestParamInfo<Layout> &info) {
   const auto &[stage, offload, device] = info.param;
   return "stage" + std::to_string(stage) + "_offload_" + offload + "_" + device;
 }
@@ -197,4 +197,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GpuState,
                          testing::Combine(testing::Values(0, 1, 2),
                                           testing::Values("none", "optimizer"),
                                           testing::Values("host", "cuda")),
-                         nameOf);
+                         nameOfLayout);
