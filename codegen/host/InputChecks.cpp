@@ -12,16 +12,46 @@ using namespace zero;
 /// One scalar slot of a zrt.slots.
 using Slot = std::pair<StringRef, int64_t>;
 
+namespace {
+/// What handlers of steps run. A table that nothing uses changes no step.
+struct Running {
+  explicit Running(zrt::ProgramOp program);
+
+  llvm::DenseSet<StringRef> segments; // over which kernels are launched
+  llvm::DenseSet<StringRef> scalars;
+};
+} // namespace
+
+Running::Running(zrt::ProgramOp program) {
+  llvm::DenseSet<Attribute> handlers; // those of units run neither
+  for (auto op : program.getOps<zrt::TransitionOp>())
+    handlers.insert(op.getHandlers().begin(), op.getHandlers().end());
+  for (auto op : program.getOps<zrt::SequenceOp>())
+    handlers.insert(op.getHandlers().begin(), op.getHandlers().end());
+  for (auto handler : program.getOps<zrt::HandlerOp>()) {
+    if (!handlers.contains(FlatSymbolRefAttr::get(handler)))
+      continue;
+    for (auto op : handler.getBody().getOps<zrt::LaunchOp>())
+      segments.insert(op.getSegments());
+    for (auto op : handler.getBody().getOps<zrt::RunScalarsOp>())
+      scalars.insert(op.getProgram());
+  }
+}
+
 /// The scalar slots that kernels read, and the ones that live across steps.
-static llvm::DenseSet<Slot> findRoots(zrt::ProgramOp program) {
+static llvm::DenseSet<Slot> findRoots(zrt::ProgramOp program,
+                                      const Running &running) {
   llvm::StringMap<int64_t> sizes;
   for (auto slots : program.getOps<zrt::SlotsOp>())
     sizes[slots.getSymName()] = slots.size();
   llvm::DenseSet<Slot> roots;
-  for (auto segments : program.getOps<zrt::SegmentsOp>())
+  for (auto segments : program.getOps<zrt::SegmentsOp>()) {
+    if (!running.segments.contains(segments.getSymName()))
+      continue;
     for (auto row : segments.getScalars().getAsRange<FlatSymbolRefAttr>())
       for (int64_t i = 0; i < sizes.lookup(row.getValue()); ++i)
         roots.insert({row.getValue(), i});
+  }
   for (auto state : program.getOps<zrt::ScalarStateOp>())
     roots.insert({state.getSlots(), state.getIndex()});
   return roots;
@@ -50,8 +80,12 @@ static bool addLoaded(zrt::ScalarsOp program, llvm::DenseSet<Slot> &slots) {
 }
 
 SmallVector<zero_rt_input_check> zero::findInputChecks(zrt::ProgramOp program) {
-  llvm::DenseSet<Slot> slots = findRoots(program);
-  SmallVector<zrt::ScalarsOp> programs(program.getOps<zrt::ScalarsOp>());
+  Running running(program);
+  llvm::DenseSet<Slot> slots = findRoots(program, running);
+  SmallVector<zrt::ScalarsOp> programs;
+  for (auto scalars : program.getOps<zrt::ScalarsOp>())
+    if (running.scalars.contains(scalars.getSymName()))
+      programs.push_back(scalars);
   // Programs are mostly in the order in which they run, so few rounds are
   // needed.
   for (bool isChanged = true; isChanged;) {

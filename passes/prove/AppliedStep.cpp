@@ -161,12 +161,7 @@ void prove::readApplied(Proof &proof, zrt::ProgramOp program,
           << " after the step, expected those of @" << bucket.getSymName();
       continue;
     }
-    // The caller gives parameters; everything else begins as zeros.
-    bool isGiven = op.getRole() == "parameter" || op.getRole() == "master";
     zrt::BufferOp buffer = contents.op;
-    if (double fill = buffer.getFill().convertToDouble(); fill != 0 && !isGiven)
-      proof.report.error(buffer) << "state '" << op.getRole() << "' begins as "
-                                 << fill << ", expected 0";
     for (auto [member, offset] :
          llvm::zip_equal(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(),
                          bucket.getOffsets())) {

@@ -124,6 +124,10 @@ void IdleState::fillBuffers() {
         op.getRole() != zrt::Role::state)
       proof.report.opError(op) << "lives across steps and counts as "
                                << zrt::stringifyRole(op.getRole());
+    // Parameters, too, until the caller gives their first values.
+    if (double fill = op.getFill().convertToDouble(); fill != 0)
+      proof.report.error(op) << "state '" << it->second.role << "' begins as "
+                             << fill << ", expected 0";
     contents.fill(makeSource(algebra, algebra.state(it->second.role)),
                   {algebra.undefined("pads of " + symbol)});
     contents.bucket = it->second.bucket;
@@ -326,14 +330,17 @@ void IdleState::checkScalars(Operation *op, const Twine &where, Memory &memory,
   }
 }
 
-void IdleState::checkWriters() {
+void IdleState::checkAccesses() {
   zrt::ProgramSymbols uses(program);
-  llvm::DenseSet<StringAttr> parameters, buffers, scalars;
+  // |bound|: the caller may change them until the step is measured or applied.
+  llvm::DenseSet<StringAttr> parameters, bound, buffers, scalars;
   for (auto &[name, entry] : lasting) {
     StringAttr memory = uses.getMemory(FlatSymbolRefAttr::get(name));
     buffers.insert(memory);
     if (entry.role == "parameter")
       parameters.insert(memory);
+    if (entry.role == "parameter" || entry.role == "master")
+      bound.insert(memory);
   }
   for (auto op : program.getOps<zrt::ScalarStateOp>())
     scalars.insert(op.getSlotsAttr().getAttr());
@@ -344,7 +351,7 @@ void IdleState::checkWriters() {
     bool isDiscarded = event == zrt::Event::discard;
     bool isMeasured = isDiscarded || event == zrt::Event::measure;
     for (auto call : handler.getBody().getOps<zrt::RuntimeCall>())
-      for (const zrt::MemoryUse &use : uses.getUses(call, nullptr))
+      for (const zrt::MemoryUse &use : uses.getUses(call, nullptr)) {
         if (use.writes &&
             ((isDiscarded ? parameters : buffers).contains(use.memory) ||
              (!isMeasured && scalars.contains(use.memory))))
@@ -352,6 +359,14 @@ void IdleState::checkWriters() {
               << "writes " << zrt::describeMemory(use.memory) << " on "
               << zrt::stringifyEvent(event)
               << ", where the caller reads what the step before left";
+        else if (!use.writes && event != zrt::Event::measure &&
+                 bound.contains(use.memory))
+          proof.report.opError(call)
+              << "reads " << zrt::describeMemory(use.memory) << " on "
+              << zrt::stringifyEvent(event)
+              << ", and the caller may change parameters afterwards in this "
+                 "step, which starts from the changed ones; read it on apply";
+      }
   };
   for (auto op : program.getOps<zrt::TransitionOp>())
     if (op.getEvent() != zrt::Event::apply)

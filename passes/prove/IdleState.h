@@ -41,7 +41,9 @@ public:
                       Memory &memory);
   /// Checks that only handlers of apply write what the caller reads before it:
   /// parameters and state, and scalars but for those that `measure` computes.
-  void checkWriters();
+  /// Only these handlers, and those of measure and of units, read parameters
+  /// and master weights, which the caller may change until then.
+  void checkAccesses();
   /// Makes all of |memory| undefined but |kept| and what lives across steps.
   /// |why| follows its description in messages.
   void forgetOthers(const llvm::DenseSet<mlir::StringAttr> &kept,

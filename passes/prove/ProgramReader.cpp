@@ -312,7 +312,7 @@ std::optional<StepSemantics> ProgramReader::run() {
   if (!proof.report.hasErrors())
     checkAccumulators();
   if (!proof.report.hasErrors())
-    idle->checkWriters();
+    idle->checkAccesses();
   if (!proof.report.hasErrors())
     checkHints();
   if (proof.report.hasErrors() && !proof.report.hasOnlyConsequences())
