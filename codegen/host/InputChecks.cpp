@@ -12,41 +12,32 @@ using namespace zero;
 /// One scalar slot of a zrt.slots.
 using Slot = std::pair<StringRef, int64_t>;
 
-namespace {
-/// What handlers of steps run. A table that nothing uses changes no step.
-struct Running {
-  explicit Running(zrt::ProgramOp program);
-
-  llvm::DenseSet<StringRef> segments; // over which kernels are launched
-  llvm::DenseSet<StringRef> scalars;
-};
-} // namespace
-
-Running::Running(zrt::ProgramOp program) {
-  llvm::DenseSet<Attribute> handlers; // those of units run neither
+/// The symbols that calls of a step name. A table that no call names changes no
+/// step.
+static llvm::DenseSet<StringAttr> findNamed(zrt::ProgramOp program) {
+  llvm::DenseSet<Attribute> handlers; // without those of units
   for (auto op : program.getOps<zrt::TransitionOp>())
     handlers.insert(op.getHandlers().begin(), op.getHandlers().end());
   for (auto op : program.getOps<zrt::SequenceOp>())
     handlers.insert(op.getHandlers().begin(), op.getHandlers().end());
-  for (auto handler : program.getOps<zrt::HandlerOp>()) {
-    if (!handlers.contains(FlatSymbolRefAttr::get(handler)))
-      continue;
-    for (auto op : handler.getBody().getOps<zrt::LaunchOp>())
-      segments.insert(op.getSegments());
-    for (auto op : handler.getBody().getOps<zrt::RunScalarsOp>())
-      scalars.insert(op.getProgram());
-  }
+  llvm::DenseSet<StringAttr> named;
+  for (auto handler : program.getOps<zrt::HandlerOp>())
+    if (handlers.contains(FlatSymbolRefAttr::get(handler)))
+      for (Operation &call : handler.getBody().front())
+        call.getAttrDictionary().walk(
+            [&](FlatSymbolRefAttr symbol) { named.insert(symbol.getAttr()); });
+  return named;
 }
 
 /// The scalar slots that kernels read, and the ones that live across steps.
 static llvm::DenseSet<Slot> findRoots(zrt::ProgramOp program,
-                                      const Running &running) {
+                                      const llvm::DenseSet<StringAttr> &named) {
   llvm::StringMap<int64_t> sizes;
   for (auto slots : program.getOps<zrt::SlotsOp>())
     sizes[slots.getSymName()] = slots.size();
   llvm::DenseSet<Slot> roots;
   for (auto segments : program.getOps<zrt::SegmentsOp>()) {
-    if (!running.segments.contains(segments.getSymName()))
+    if (!named.contains(segments.getSymNameAttr()))
       continue;
     for (auto row : segments.getScalars().getAsRange<FlatSymbolRefAttr>())
       for (int64_t i = 0; i < sizes.lookup(row.getValue()); ++i)
@@ -80,11 +71,11 @@ static bool addLoaded(zrt::ScalarsOp program, llvm::DenseSet<Slot> &slots) {
 }
 
 SmallVector<zero_rt_input_check> zero::findInputChecks(zrt::ProgramOp program) {
-  Running running(program);
-  llvm::DenseSet<Slot> slots = findRoots(program, running);
+  llvm::DenseSet<StringAttr> named = findNamed(program);
+  llvm::DenseSet<Slot> slots = findRoots(program, named);
   SmallVector<zrt::ScalarsOp> programs;
   for (auto scalars : program.getOps<zrt::ScalarsOp>())
-    if (running.scalars.contains(scalars.getSymName()))
+    if (named.contains(scalars.getSymNameAttr()))
       programs.push_back(scalars);
   // Programs are mostly in the order in which they run, so few rounds are
   // needed.
