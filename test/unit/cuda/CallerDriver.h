@@ -14,6 +14,8 @@
 
 #include "zero_rt/abi.h"
 
+#include <cstddef>
+
 extern "C" {
 int cuCtxPushCurrent_v2(void *);
 int cuCtxPopCurrent_v2(void **);
