@@ -86,8 +86,9 @@ protected:
   zero_rt_group *group = nullptr;
 };
 
-// The view of a parameter lies in the memory of the caller, who still has it
-// when the step is gone. All other buffers are the runtime's.
+// The view of a parameter lies in memory of the caller. The caller may read the
+// parameter there after the step was destroyed. All other buffers are the
+// runtime's.
 TEST_F(Allocator, GivesParametersTheirMemory) {
   zero_rt_tensor view = sized<zero_rt_tensor>();
   auto values = trainParameter(Bias, 3);

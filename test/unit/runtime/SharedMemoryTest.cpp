@@ -287,6 +287,41 @@ TEST(SharedMemory, OneRankMakesItsRuntimeAgain) {
   }
 }
 
+// A rank reads the buffer of the other one in its segment, and gets a message
+// with what is in memory of the caller.
+TEST(SharedMemory, SendsWhatIsInMemoryOfTheCaller) {
+  auto allocator = sized<zero_rt_allocator>();
+  allocator.allocate = [](void *, int32_t, int32_t, int64_t bytes, const char *,
+                          zero_rt_stream *) {
+    return std::aligned_alloc(64, size_t(bytes));
+  };
+  allocator.release = [](void *, void *data, zero_rt_stream *) {
+    std::free(data);
+  };
+  Machine machine({"1", "1"});
+  machine.runtimes[0]->get()->memory.use(allocator);
+  machine.run([&](int32_t rank) {
+    Communicator &end = machine.end(rank);
+    expectOk(end.joinStep(1));
+    EXPECT_EQ(end.sharedRanks(), 1);
+    Memory &memory = machine.runtimes[size_t(rank)]->get()->memory;
+    Block block;
+    expectOk(memory.allocate(ZERO_RT_SPACE_DEVICE, ZERO_RT_ROLE_GRADIENT,
+                             elements * int64_t(sizeof(float)), "b", block));
+    EXPECT_EQ(block.isCallers, rank == 0);
+    auto *data = static_cast<float *>(block.data);
+    std::fill_n(data, elements, 1.0f);
+    ThreadPool pool(1);
+    LateProgram program(pool, [] {});
+    Tag tag = {"test", "b", elements, ZERO_RT_F32, ZERO_RT_F32, 1};
+    expectOk(end.allReduce(tag, program, data, data));
+    EXPECT_EQ(std::vector<float>(data, data + elements),
+              std::vector<float>(elements, 2));
+    memory.release(block);
+    end.leaveStep(1);
+  });
+}
+
 TEST(SharedMemory, RefusesAnUnknownSetting) {
   auto network = std::make_shared<Network>();
   zero_rt_transport transport = Network::connect(network, 0, 1);
