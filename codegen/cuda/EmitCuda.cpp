@@ -43,6 +43,25 @@ LogicalResult zero::checkCudaArch(StringRef arch, std::string &message) {
   return success();
 }
 
+/// Emits batches of the kernels that pack gradients.
+static LogicalResult emitBatches(zrt::ProgramOp program, ModuleOp target,
+                                 CudaCode &code) {
+  SymbolTable symbols(program);
+  for (auto bucket : program.getOps<zrt::BucketTableOp>())
+    for (FlatSymbolRefAttr name :
+         {bucket.getStoreAttr(), bucket.getAddAttr()}) {
+      auto [known, isNew] = code.batches.try_emplace(name.getValue());
+      if (!isNew)
+        continue;
+      auto kernel = symbols.lookup<zrt::KernelOp>(name.getAttr());
+      known->second = {"zero$batch_" + getCudaName(kernel.getSymName()),
+                       /*piecesPerBlock=*/1};
+      if (failed(emitCudaBatch(kernel, target, known->second.name)))
+        return failure();
+    }
+  return success();
+}
+
 FailureOr<OwningOpRef<ModuleOp>> zero::emitCudaModule(
     zrt::ProgramOp program,
     llvm::function_ref<int64_t(FlatSymbolRefAttr)> getFirstSlot,
@@ -55,6 +74,8 @@ FailureOr<OwningOpRef<ModuleOp>> zero::emitCudaModule(
       return failure();
     code.functions[kernel.getSymName()] = function;
   }
+  if (failed(emitBatches(program, *target, code)))
+    return failure();
   for (auto scalars : program.getOps<zrt::ScalarsOp>()) {
     CudaFunction function = {getCudaName(scalars.getSymName())};
     if (failed(emitScalarKernel(scalars, *target, function.name, getFirstSlot)))

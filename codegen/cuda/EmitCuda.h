@@ -32,6 +32,8 @@ struct CudaCode {
   std::vector<std::pair<std::string, std::string>> cubins; // arch and data
   /// Keys are symbols of kernels and scalar programs.
   llvm::StringMap<CudaFunction> functions;
+  /// The same kernels for a batch, of those that pack gradients.
+  llvm::StringMap<CudaFunction> batches;
   /// Writes values to scalar slots, and runs no scalar program.
   CudaFunction giveSlots;
   std::vector<std::pair<RankSum, CudaFunction>> rankSums;

@@ -21,6 +21,7 @@
 #include "codegen/cuda/SumTree.h"
 #include "codegen/kernels/Body.h"
 #include "codegen/kernels/Elements.h"
+#include "zero_rt/cuda_code.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -74,9 +75,11 @@ public:
   explicit CudaEmitter(zrt::KernelOp kernel)
       : WarpBuilder(kernel.getContext(), kernel.getLoc()), kernel(kernel),
         width(getWidth(kernel)),
-        elements(builder, kernel, {width, /*alignedVectors=*/true}) {}
+        elements(builder, kernel, {width, /*alignedVectors=*/true}),
+        pointerType(LLVM::LLVMPointerType::get(kernel.getContext())) {}
 
   LLVM::LLVMFuncOp emit(ModuleOp target, StringRef name);
+  LLVM::LLVMFuncOp emitBatch(ModuleOp target, StringRef name);
 
 private:
   /// A row of the table of pieces.
@@ -86,6 +89,9 @@ private:
     Value scalars;
   };
 
+  LLVM::LLVMFuncOp emitEntry(ModuleOp target, StringRef name,
+                             ArrayRef<Type> types);
+  Value loadField(Value index, int64_t size, int64_t field, Type type);
   Piece loadPiece(Value index);
   void emitGuarded(const Piece &piece, llvm::function_ref<void()> emitAll,
                    llvm::function_ref<void()> emitNone);
@@ -114,22 +120,27 @@ private:
 // Function and pieces
 //===----------------------------------------------------------------------===//
 
+/// Begins the function, in whose body later code goes.
+LLVM::LLVMFuncOp CudaEmitter::emitEntry(ModuleOp target, StringRef name,
+                                        ArrayRef<Type> types) {
+  builder.setInsertionPointToEnd(target.getBody());
+  auto function = builder.create<LLVM::LLVMFuncOp>(
+      loc, name,
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(kernel.getContext()),
+                                  types));
+  markCudaKernel(function, kCudaThreads,
+                 kernel.getSums() ? kSumBlocksAtOnce : 0);
+  builder.setInsertionPointToStart(function.addEntryBlock(builder));
+  return function;
+}
+
 LLVM::LLVMFuncOp CudaEmitter::emit(ModuleOp target, StringRef name) {
-  MLIRContext *context = kernel.getContext();
-  pointerType = LLVM::LLVMPointerType::get(context);
   SmallVector<Type> types(kernel.getNumArrays() + 2, pointerType);
   types.push_back(builder.getI64Type());
   if (kernel.getSums())
     types.append(3, pointerType);
-  builder.setInsertionPointToEnd(target.getBody());
-  auto function = builder.create<LLVM::LLVMFuncOp>(
-      loc, name,
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
-  markCudaKernel(function, kCudaThreads,
-                 kernel.getSums() ? kSumBlocksAtOnce : 0);
-  Block *entry = function.addEntryBlock(builder);
-  builder.setInsertionPointToStart(entry);
-  auto arguments = entry->getArguments();
+  LLVM::LLVMFuncOp function = emitEntry(target, name, types);
+  auto arguments = function.getArguments();
   arrays.append(arguments.begin(), arguments.begin() + kernel.getNumArrays());
   arguments = arguments.drop_front(arrays.size());
   slots = arguments[0];
@@ -148,19 +159,39 @@ LLVM::LLVMFuncOp CudaEmitter::emit(ModuleOp target, StringRef name) {
   return function;
 }
 
+LLVM::LLVMFuncOp CudaEmitter::emitBatch(ModuleOp target, StringRef name) {
+  Type i64Type = builder.getI64Type();
+  LLVM::LLVMFuncOp function = emitEntry(target, name, {pointerType, i64Type});
+  pieces = function.getArgument(0);
+  thread = readRegister<NVVM::ThreadIdXOp>();
+  Value block = readRegister<NVVM::BlockIdXOp>();
+  constexpr int64_t fields = sizeof(zero_rt_cuda_batch_piece) / 8;
+  Piece piece = {loadField(block, fields, 0, i64Type),
+                 loadField(block, fields, 1, i64Type), /*scalars=*/Value()};
+  for (int64_t i = 0; i < int64_t(kernel.getNumArrays()); ++i)
+    arrays.push_back(loadField(block, fields, 2 + i, pointerType));
+  elements.emitUniforms(arrays, piece.scalars);
+  emitPlain(piece);
+  builder.create<LLVM::ReturnOp>(loc, ValueRange());
+  return function;
+}
+
+/// Loads a field of row |index| of the pieces, which has |size| fields of 8
+/// bytes.
+Value CudaEmitter::loadField(Value index, int64_t size, int64_t field,
+                             Type type) {
+  Value address = emitAddress(builder, loc, builder.getI64Type(), pieces,
+                              add(mul(index, size), i64(field)));
+  return create<LLVM::LoadOp>(type, address);
+}
+
 CudaEmitter::Piece CudaEmitter::loadPiece(Value index) {
   Type i64Type = builder.getI64Type();
-  auto load = [&](int64_t field) -> Value {
-    Value address = emitAddress(builder, loc, i64Type, pieces,
-                                add(mul(index, 3), i64(field)));
-    return create<LLVM::LoadOp>(i64Type, address);
-  };
-  Piece piece;
-  piece.begin = load(0);
-  piece.end = load(1);
-  piece.scalars =
-      emitAddress(builder, loc, builder.getF64Type(), slots, load(2));
-  return piece;
+  constexpr int64_t fields = sizeof(zero_rt_cuda_piece) / 8;
+  return {loadField(index, fields, 0, i64Type),
+          loadField(index, fields, 1, i64Type),
+          emitAddress(builder, loc, builder.getF64Type(), slots,
+                      loadField(index, fields, 2, i64Type))};
 }
 
 /// |emitNone| emits the code for a predicate that is false.
@@ -308,16 +339,29 @@ Value CudaEmitter::emitLastRows(Value begin, Value end, Value sum) {
 }
 
 //===----------------------------------------------------------------------===//
-// Entry point
+// Entry points
 //===----------------------------------------------------------------------===//
 
-FailureOr<LLVM::LLVMFuncOp>
-zero::emitCudaKernel(zrt::KernelOp kernel, ModuleOp target, StringRef name) {
-  if (failed(checkKernel(kernel, "a CUDA kernel")))
+static LogicalResult prepare(zrt::KernelOp kernel, StringRef place) {
+  if (failed(checkKernel(kernel, place)))
     return failure();
   kernel.getContext()
       ->loadDialect<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect,
                     NVVM::NVVMDialect, scf::SCFDialect,
                     vector::VectorDialect>();
+  return success();
+}
+
+FailureOr<LLVM::LLVMFuncOp>
+zero::emitCudaKernel(zrt::KernelOp kernel, ModuleOp target, StringRef name) {
+  if (failed(prepare(kernel, "a CUDA kernel")))
+    return failure();
   return CudaEmitter(kernel).emit(target, name);
+}
+
+FailureOr<LLVM::LLVMFuncOp>
+zero::emitCudaBatch(zrt::KernelOp kernel, ModuleOp target, StringRef name) {
+  if (failed(prepare(kernel, "a CUDA kernel")))
+    return failure();
+  return CudaEmitter(kernel).emitBatch(target, name);
 }

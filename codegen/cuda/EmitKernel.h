@@ -19,6 +19,13 @@
 // The grid has one dimension, with enough blocks of kCudaThreads threads for
 // all pieces.
 //
+// A batch runs a kernel for many operands in one launch:
+//
+//   void NAME(const zero_rt_cuda_batch_piece *pieces, int64_t num_pieces)
+//
+// Each piece has the addresses of its own operands. A kernel that has a batch
+// has two operands, and neither a sum nor scalars.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ZERO_CODEGEN_CUDA_EMITKERNEL_H
@@ -47,6 +54,11 @@ int64_t getPiecesPerBlock(zrt::KernelOp kernel);
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emitCudaKernel(zrt::KernelOp kernel,
                                                        mlir::ModuleOp target,
                                                        llvm::StringRef name);
+
+/// Adds to |target| a CUDA kernel |name| that runs |kernel| for a batch.
+mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emitCudaBatch(zrt::KernelOp kernel,
+                                                      mlir::ModuleOp target,
+                                                      llvm::StringRef name);
 
 /// Marks |function| as a CUDA kernel with at most |threads| threads per block.
 /// If |blocksAtOnce| is not 0, ptxas may use as many registers as leave room

@@ -39,17 +39,19 @@ CudaTables::CudaTables(GlobalBuilder &globals, const CudaCode *code)
 void CudaTables::add(const CudaFunction &function,
                      SmallVectorImpl<Constant> &fields) {
   auto [it, isNew] = names.try_emplace(function.name);
-  if (isNew)
+  if (isNew && !function.name.empty())
     it->second = globals.string("cuda.name." + function.name, function.name);
   fields.push_back(it->second);
   fields.push_back(globals.integer(64, function.piecesPerBlock));
 }
 
 template <typename OpT>
-Constant CudaTables::emitFunctions(StringRef name, zrt::ProgramOp program) {
+Constant
+CudaTables::emitFunctions(StringRef name, zrt::ProgramOp program,
+                          const llvm::StringMap<CudaFunction> &functions) {
   SmallVector<Constant> fields;
   for (auto op : program.getOps<OpT>())
-    add(code->functions.lookup(op.getSymName()), fields);
+    add(functions.lookup(op.getSymName()), fields);
   return fields.empty() ? Constant() : globals.structure(name, fields);
 }
 
@@ -71,11 +73,14 @@ Constant CudaTables::emit(zrt::ProgramOp program) {
     return {};
   SmallVector<Constant> fields{
       ptx, globals.integer(64, code->cubins.size()), cubins,
-      emitFunctions<zrt::KernelOp>("cuda.kernels", program),
-      emitFunctions<zrt::ScalarsOp>("cuda.scalar_programs", program)};
+      emitFunctions<zrt::KernelOp>("cuda.kernels", program, code->functions),
+      emitFunctions<zrt::ScalarsOp>("cuda.scalar_programs", program,
+                                    code->functions)};
   add(code->giveSlots, fields);
   fields.push_back(globals.integer(64, code->rankSums.size()));
   fields.push_back(emitRankSums());
+  fields.push_back(
+      emitFunctions<zrt::KernelOp>("cuda.batches", program, code->batches));
   return globals.structure("executable",
                            {globals.integer(32, sizeof(zero_rt_executable)),
                             globals.integer(32, 0),

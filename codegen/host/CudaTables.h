@@ -22,7 +22,8 @@ public:
 
 private:
   template <typename OpT>
-  Constant emitFunctions(llvm::StringRef name, zrt::ProgramOp program);
+  Constant emitFunctions(llvm::StringRef name, zrt::ProgramOp program,
+                         const llvm::StringMap<CudaFunction> &functions);
   Constant emitRankSums();
   /// The fields of a zero_rt_cuda_function.
   void add(const CudaFunction &function,

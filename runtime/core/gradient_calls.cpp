@@ -53,6 +53,18 @@ zero_rt_status zero_rt::checkUses(const Step &step, int32_t parameter,
               (long long)uses);
 }
 
+/// The timepoint at which a tensor is given back. Tensors of one batch share
+/// it.
+static zero_rt_timepoint takeRelease(Step &step) {
+  ArrivalBatch &batch = step.batch;
+  if (batch.isOpen && batch.timepoint)
+    return batch.timepoint;
+  zero_rt_timepoint taken = ++step.runtime->timepoints;
+  if (batch.isOpen)
+    batch.timepoint = taken;
+  return taken;
+}
+
 /// |tensor| is null for a gradient view.
 static zero_rt_status arrive(Step &step, int32_t parameter,
                              const zero_rt_tensor *tensor, const char *call,
@@ -62,7 +74,7 @@ static zero_rt_status arrive(Step &step, int32_t parameter,
   CallerStream caller{CallerStream::Delivery::Now, stream};
   caller.isLent = tensor != nullptr;
   if (outRelease && !step.device().isImmediate())
-    caller.release = ++step.runtime->timepoints;
+    caller.release = takeRelease(step);
   ZERO_RT_TRY(runTransition(
       step, row, {ZERO_RT_EVENT_ARRIVE, parameter, tensor}, call, caller));
   step.window.arrive(parameter);
@@ -186,14 +198,17 @@ zero_rt_status calls::gradients(Step *step, const int32_t *parameters,
     ZERO_RT_TRY(checkDelivery(*step, parameters[i], given, "gradients",
                               &transition, pieces[size_t(parameters[i])]++));
   }
-  for (int64_t i = 0; i < count; ++i) {
-    ZERO_RT_TRY(
-        findTransition(*step, ZERO_RT_EVENT_ARRIVE, "gradients", &transition));
-    ZERO_RT_TRY(readElement(tensors, i, "tensors", given));
-    ZERO_RT_TRY(deliver(*step, parameters[i], given, *transition, stream,
-                        out_releases ? &out_releases[i] : nullptr));
+  BatchScope batch(*step, "gradients");
+  zero_rt_status status = ZERO_RT_OK;
+  for (int64_t i = 0; i < count && !status; ++i) {
+    status =
+        findTransition(*step, ZERO_RT_EVENT_ARRIVE, "gradients", &transition);
+    status = status ? status : readElement(tensors, i, "tensors", given);
+    status = status ? status
+                    : deliver(*step, parameters[i], given, *transition, stream,
+                              out_releases ? &out_releases[i] : nullptr);
   }
-  return ZERO_RT_OK;
+  return batch.end(status);
 }
 
 static WaitingGradient *findHandedOut(Step &step, int32_t parameter) {
@@ -352,7 +367,10 @@ zero_rt_status calls::pack(Step *step, const zero_rt_event *event,
   ZERO_RT_TRY(checkBuffer(*step, "pack", int32_t(buffer)));
 
   // A second use within one backward pass adds to the first.
-  bool add = accumulate || step->window.arrivals(event->parameter) > 0;
+  bool isSecond = step->window.arrivals(event->parameter) > 0;
+  bool add = accumulate || isSecond;
+  if (isSecond) // the first may be held back, and has the same memory
+    ZERO_RT_TRY(settleBatch(*step));
   if (event->tensor) {
     ZERO_RT_TRY(runPack(*step, row, *event->tensor, add));
   } else if (step->window.slot(event->parameter) !=

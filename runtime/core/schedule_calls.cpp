@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "core/step.h"
 
+#include <algorithm>
 #include <utility>
 
 using namespace zero_rt;
@@ -31,7 +32,13 @@ static zero_rt_status checkEvent(const Step &step, const char *call,
   return fail(ZERO_RT_INTERNAL, "%s: event %d is out of range", call, event);
 }
 
+static bool has(const std::vector<int64_t> &events, int64_t event) {
+  return std::find(events.begin(), events.end(), event) != events.end();
+}
+
 zero_rt_status Step::wait(int64_t event, Stream stream) {
+  if (has(batch.recorded, event))
+    ZERO_RT_TRY(settleBatch(*this));
   StreamEvent &recorded = events[size_t(event)];
   uint32_t bit = 1u << unsigned(stream);
   // A stream that waits already need not wait again.
@@ -54,7 +61,11 @@ zero_rt_status Step::giveBack(int64_t event) {
   if (!caller.isLent)
     return ZERO_RT_OK;
   caller.isLent = false;
+  if (batch.isOpen)
+    batch.releases.push_back({event, caller.stream, caller.release});
   runtime->unreleased.erase(caller.release);
+  if (batch.isOpen)
+    return ZERO_RT_OK;
   if (!recorded.isRecorded) // the event has passed
     return caller.release ? device().mark(caller.release)
                           : zero_rt_status(ZERO_RT_OK);
@@ -111,16 +122,22 @@ zero_rt_status Step::waitForAll() {
 }
 
 /// Records |event| on the stream of the caller.
-static zero_rt_status recordCaller(Step &step, StreamEvent &event) {
+static zero_rt_status recordCaller(Step &step, int64_t number) {
+  StreamEvent &event = step.events[size_t(number)];
   const CallerStream &caller = step.caller;
   switch (caller.delivery) {
   case CallerStream::Delivery::None:
     break;
   case CallerStream::Delivery::Now:
+    event.followers = 0;
     ZERO_RT_TRY(step.device().record(caller.stream, &event.signal));
     event.isRecorded = true;
+    if (step.batch.isOpen)
+      step.batch.followed.push_back(number);
     return ZERO_RT_OK;
   case CallerStream::Delivery::Earlier:
+    event.followers = 0;
+    step.batch.followed.clear();
     event.isRecorded = *caller.delivered != nullptr;
     if (event.isRecorded) {
       step.device().dropSignal(event.signal);
@@ -137,9 +154,18 @@ zero_rt_status calls::record(Step *step, int32_t event) {
   if (std::exchange(recorded.isMarked, false))
     recorded.signal = nullptr;
   int64_t stream = step->library->stream_events[event].stream;
-  recorded.followers = 0;
+  ArrivalBatch &batch = step->batch;
   if (stream == ZERO_RT_STREAM_CALLER)
-    return recordCaller(*step, recorded);
+    return has(batch.followed, event) ? zero_rt_status(ZERO_RT_OK)
+                                      : recordCaller(*step, event);
+  recorded.followers = 0;
+  if (batch.isOpen && stream == ZERO_RT_STREAM_COMPUTE &&
+      step->caller.delivery != CallerStream::Delivery::None) {
+    if (!has(batch.recorded, event))
+      batch.recorded.push_back(event);
+    recorded.isRecorded = true;
+    return ZERO_RT_OK;
+  }
   ZERO_RT_TRY(step->on(int32_t(stream), "record", [&] {
     return step->device().record(&recorded.signal);
   }));

@@ -102,8 +102,11 @@ static zero_rt_status packWaiting(Step &step, int64_t bucket,
     step.window.arrive(gradient.parameter);
     countPacked(step, gradient.parameter);
     --step.sequence.waitingOf[size_t(gradient.parameter)];
-    releaseWaiting(step, gradient);
   }
+  // Not before all are packed: a release of memory would end a batch.
+  for (WaitingGradient &gradient : waiting)
+    if (isOfBucket(gradient))
+      releaseWaiting(step, gradient);
   waiting.erase(std::remove_if(waiting.begin(), waiting.end(), isOfBucket),
                 waiting.end());
   return status;
@@ -115,6 +118,7 @@ static zero_rt_status closeBucket(Step &step, const zero_rt_transition_row &row,
   const zero_rt_sequence_row &sequence = sequenceOf(step, row);
   const zero_rt_sequence_entry &entry =
       entryAt(step, row, step.sequence.closed);
+  ZERO_RT_TRY(settleBatch(step));
   ZERO_RT_TRY(
       runHandler(step, entry.handler, {int32_t(row.event), -1, nullptr}, call));
   int64_t buffer = step.library->buckets[entry.bucket].gradient_buffer;

@@ -8,6 +8,7 @@
 #define ZERO_RT_CORE_STEP_H
 
 #include "core/activations.h"
+#include "core/arrival_batch.h"
 #include "core/backwards.h"
 #include "core/library_index.h"
 #include "core/library_versions.h"
@@ -133,6 +134,7 @@ struct Step {
   std::vector<UnitState> units;
   UnitOrder unitOrder;
   SequenceState sequence;
+  ArrivalBatch batch;
   NamedBackwards backwards;
   ActivationState activations;
   /// By parameter: a digest of the gradients since the last apply; 0: none has

@@ -75,6 +75,12 @@ public:
   /// graphs.
   virtual zero_rt_status beginGraphs() = 0;
   virtual zero_rt_status endGraphs() = 0;
+  /// Until `endBatch`, launches without a table may be held back and queued as
+  /// one, if other work is queued to their stream at the latest. Sets and waits
+  /// of the stream come before them. None of this work writes memory that one
+  /// of these launches reads or writes.
+  virtual zero_rt_status beginBatch() { return ZERO_RT_OK; }
+  virtual zero_rt_status endBatch() { return ZERO_RT_OK; }
 };
 
 /// A point in a stream, for which other streams can wait.

@@ -235,6 +235,7 @@ zero_rt_status CudaDevice::checkHost() const {
 zero_rt_status CudaDevice::copy(void *dst, const void *src, int64_t bytes) {
   if (bytes == 0)
     return ZERO_RT_OK;
+  ZERO_RT_TRY(launchHeld());
   // The driver finds the space by the address.
   if (isForGraph())
     return graphs->addCopy(addressOf(dst), addressOf(src), size_t(bytes));
@@ -290,6 +291,7 @@ zero_rt_status CudaDevice::setOnDevice(const MemsetNode &node) {
 
 zero_rt_status CudaDevice::launch(CUfunction function, unsigned blocks,
                                   unsigned threads, void **arguments) {
+  ZERO_RT_TRY(launchHeld());
   if (isForGraph())
     return graphs->addKernel(
         {function, blocks, 1, 1, threads, 1, 1, 0, arguments, nullptr});
@@ -300,6 +302,12 @@ zero_rt_status CudaDevice::launch(CUfunction function, unsigned blocks,
 }
 
 zero_rt_status CudaDevice::flush() {
+  if (held)
+    ZERO_RT_TRY(held->launchHeld());
+  return flushGraph();
+}
+
+zero_rt_status CudaDevice::flushGraph() {
   if (!graphs)
     return ZERO_RT_OK;
   bool wasOpen = graphs->isOpen();

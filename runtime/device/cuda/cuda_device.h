@@ -29,6 +29,16 @@
 
 namespace zero_rt {
 
+/// Launches that are held back; see Program::beginBatch.
+class HeldLaunches {
+public:
+  /// Queues them.
+  virtual zero_rt_status launchHeld() = 0;
+
+protected:
+  ~HeldLaunches() = default;
+};
+
 class CudaDevice final : public Device {
 public:
   /// Uses GPU |ordinal|. Errors: unsupported (no driver, no such GPU),
@@ -88,15 +98,17 @@ public:
   /// The graph that takes the work of the compute stream, if it can. Null: work
   /// goes to the stream.
   void setGraphs(CudaGraphs *newGraphs) { graphs = newGraphs; }
+  /// Who holds launches back; null: nobody.
+  void setHeld(HeldLaunches *newHeld) { held = newHeld; }
   CUcontext getContext() const { return context; }
   int32_t getOrdinal() const { return ordinal; }
-  /// Queues the work of the graph. Called before all other work is queued, and
-  /// before a wait.
+  /// Queues the work of the graph and what is held back. Called before all
+  /// other work is queued, and before a wait.
   zero_rt_status flush();
-  /// Does the same if the selected stream is the one of the graph, which is the
+  /// Does the same if the selected stream is the one of that work, which is the
   /// compute stream.
   zero_rt_status flushSelected() {
-    return isForGraph() ? flush() : zero_rt_status(ZERO_RT_OK);
+    return stream == streams[0] ? flush() : zero_rt_status(ZERO_RT_OK);
   }
   /// Queues a set.
   zero_rt_status launch(CUfunction function, unsigned blocks, unsigned threads,
@@ -140,6 +152,12 @@ private:
 
   /// Whether work that is queued now goes to a graph.
   bool isForGraph() const { return graphs && stream == streams[0]; }
+  zero_rt_status flushGraph();
+  /// Queues what is held back, before other work of the selected stream.
+  zero_rt_status launchHeld() {
+    return held && stream == streams[0] ? held->launchHeld()
+                                        : zero_rt_status(ZERO_RT_OK);
+  }
   zero_rt_status setOnDevice(const MemsetNode &node);
   bool isOnHost(const void *data) const;
   zero_rt_status checkHost() const;
@@ -147,6 +165,7 @@ private:
   int32_t ordinal;
   bool useGraphs;
   CudaGraphs *graphs = nullptr;
+  HeldLaunches *held = nullptr;
   std::string label;
   std::map<uintptr_t, size_t> hostMemory; // sizes by address
   std::atomic<bool> hostHasFailed{false};

@@ -22,16 +22,19 @@ using namespace zero_rt;
 // Loading
 //===----------------------------------------------------------------------===//
 
-/// Finds the code of |library| for a GPU.
-static zero_rt_status findCode(const zero_rt_library &library,
-                               const zero_rt_cuda_code **out) {
+/// Finds the code of the library for a GPU.
+zero_rt_status CudaProgram::findCode() {
   std::vector<zero_rt_executable> executables;
   ZERO_RT_TRY(findExecutables(library, ZERO_RT_CUDA_TARGET, executables));
-  const void *data = library.device_code;
-  for (const zero_rt_executable &executable : executables)
-    if (std::strcmp(executable.format, ZERO_RT_CUDA_FORMAT) == 0)
+  const void *data = library.device_code; // in the first format
+  for (const zero_rt_executable &executable : executables) {
+    hasBatches = std::strcmp(executable.format, ZERO_RT_CUDA_FORMAT) == 0;
+    if (hasBatches || !std::strcmp(executable.format, ZERO_RT_CUDA_FORMAT_1))
       data = executable.data;
-  *out = static_cast<const zero_rt_cuda_code *>(data);
+    if (hasBatches)
+      break;
+  }
+  code = static_cast<const zero_rt_cuda_code *>(data);
   if (data)
     return ZERO_RT_OK;
   if (!executables.empty())
@@ -46,11 +49,16 @@ static zero_rt_status findCode(const zero_rt_library &library,
 }
 
 zero_rt_status CudaProgram::load() {
-  ZERO_RT_TRY(findCode(library, &code));
+  ZERO_RT_TRY(findCode());
   ZERO_RT_TRY(loadModule(*code));
   kernels.resize(size_t(library.num_kernels));
   for (size_t k = 0; k < kernels.size(); ++k)
     ZERO_RT_TRY(find(code->kernels[k], kernels[k]));
+  if (hasBatches)
+    batches.resize(kernels.size());
+  for (size_t k = 0; k < batches.size(); ++k)
+    if (code->batches[k].name)
+      ZERO_RT_TRY(find(code->batches[k], batches[k]));
   scalarPrograms.resize(size_t(library.num_scalar_programs));
   for (size_t p = 0; p < scalarPrograms.size(); ++p)
     ZERO_RT_TRY(find(code->scalar_programs[p], scalarPrograms[p]));
@@ -97,7 +105,7 @@ CudaProgram::~CudaProgram() {
   for (const auto &[key, pieces] : allPieces)
     if (pieces.data)
       device.release(ZERO_RT_SPACE_DEVICE, pieces.data);
-  for (const Scratch &scratch : {partials, arrivals, carry})
+  for (const Scratch &scratch : {partials, arrivals, carry, batchTable})
     if (scratch.data)
       device.release(ZERO_RT_SPACE_DEVICE, scratch.data);
   // Kernels of the program may still be running.
@@ -213,6 +221,8 @@ zero_rt_status CudaProgram::runOnHost(const Launch &launch) {
 zero_rt_status CudaProgram::launch(const Launch &launch) {
   if (launch.isOnHost)
     return runOnHost(launch);
+  if (canHold(launch))
+    return hold(launch);
   if (readsSlots(launch))
     ZERO_RT_TRY(writeSlots());
   Pieces pieces;

@@ -18,11 +18,13 @@
 #include "device/host/host_program.h"
 #include "zero_rt/cuda_code.h"
 
+#include <map>
 #include <tuple>
+#include <vector>
 
 namespace zero_rt {
 
-class CudaProgram final : public Program {
+class CudaProgram final : public Program, HeldLaunches {
 public:
   CudaProgram(CudaDevice &device, const zero_rt_library &library, double *slots)
       : device(device), driver(device.driver), library(library), slots(slots) {}
@@ -40,6 +42,8 @@ public:
   zero_rt_status sum(const RankSum &sum) override;
   zero_rt_status beginGraphs() override;
   zero_rt_status endGraphs() override;
+  zero_rt_status beginBatch() override;
+  zero_rt_status endBatch() override;
 
 private:
   struct Function {
@@ -69,6 +73,8 @@ private:
     void *data = nullptr;
     int64_t bytes = 0;
   };
+  using BatchRows = std::vector<zero_rt_cuda_batch_piece>;
+  zero_rt_status findCode();
   zero_rt_status loadModule(const zero_rt_cuda_code &code);
   zero_rt_status find(const zero_rt_cuda_function &row, Function &out);
   zero_rt_status getPieces(int32_t table, Range domain, Pieces &out);
@@ -80,6 +86,11 @@ private:
   bool readsSlots(const Launch &launch) const;
   zero_rt_status runReducing(const Launch &launch, const Pieces &pieces);
   zero_rt_status reserve(Scratch &scratch, int64_t bytes);
+  /// Whether |launch| is held back in a batch.
+  bool canHold(const Launch &launch) const;
+  zero_rt_status hold(const Launch &launch);
+  zero_rt_status launchHeld() override;
+  zero_rt_status launchBatch(size_t kernel, const BatchRows &rows);
   zero_rt_status sumMany(const RankSum &sum);
   zero_rt_status runSum(const RankSum &sum, zero_rt_rank_sum_kind kind);
 
@@ -95,16 +106,21 @@ private:
   std::vector<Function> kernels;
   std::vector<Function> scalarPrograms;
   std::vector<Function> rankSums;
+  std::vector<Function> batches; // as |kernels|; some are null
   std::map<PiecesKey, Pieces> allPieces;
   Function giveSlots;
   const zero_rt_cuda_code *code = nullptr;
+  bool hasBatches = false; // the format has them
   /// Slots that the host has set, and that are not on the GPU yet.
   std::vector<GivenSlot> given;
   Scratch partials;
   Scratch arrivals;
   Scratch carry; // the carry of sums over many ranks, in f32 or f64
-  std::vector<void *> arguments;            // scratch of `run`
-  double *hostSlots = nullptr;              // a copy for launches on the host
+  Scratch batchTable;
+  bool isBatch = false;
+  std::map<int32_t, BatchRows> held; // launches that are held back, by kernel
+  std::vector<void *> arguments;     // scratch of `run`
+  double *hostSlots = nullptr;       // a copy for launches on the host
   std::unique_ptr<HostProgram> hostProgram; // runs launches on the host
   CudaGraphs graphs{driver, device.getContext()};
 };

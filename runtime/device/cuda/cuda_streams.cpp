@@ -142,7 +142,9 @@ zero_rt_status CudaDevice::signal(Signal *out) {
 }
 
 zero_rt_status CudaDevice::await(Signal signal) {
-  zero_rt_status flushed = flushSelected();
+  // What is held back may wait for |signal|, too: it is recorded already.
+  zero_rt_status flushed =
+      isForGraph() ? flushGraph() : zero_rt_status(ZERO_RT_OK);
   auto event = static_cast<CUevent>(signal);
   CUresult result = driver.StreamWaitEvent(stream, event, 0);
   // Other ranks may read the memory until then. A rank that fails releases its

@@ -19,9 +19,10 @@ extern "C" {
 #endif
 
 /// The target and the format of the executable. Its data is a
-/// zero_rt_cuda_code.
+/// zero_rt_cuda_code. That of the format before ends before |batches|.
 #define ZERO_RT_CUDA_TARGET "cuda"
-#define ZERO_RT_CUDA_FORMAT "cuda-functions-1"
+#define ZERO_RT_CUDA_FORMAT "cuda-functions-2"
+#define ZERO_RT_CUDA_FORMAT_1 "cuda-functions-1"
 
 /// A piece of a launch, which a block or a warp of a CUDA kernel runs:
 /// elements [begin, end) of the launched range, at most 4096. |scalars| is the
@@ -32,8 +33,16 @@ typedef struct zero_rt_cuda_piece {
   int64_t scalars;
 } zero_rt_cuda_piece;
 
-/// A CUDA kernel. There are two kinds. The first kind computes the same bits as
-/// a zero_rt_kernel_fn:
+/// A piece of a batch: elements [begin, end) of |operands|. |begin| is a
+/// multiple of 4096.
+typedef struct zero_rt_cuda_batch_piece {
+  int64_t begin;
+  int64_t end;
+  void *operands[2];
+} zero_rt_cuda_batch_piece;
+
+/// A CUDA kernel. There are three kinds. The first kind computes the same bits
+/// as a zero_rt_kernel_fn:
 ///
 ///   void name(T0 *operand0, ..., const double *slots,
 ///             const zero_rt_cuda_piece *pieces, int64_t num_pieces
@@ -62,6 +71,14 @@ typedef struct zero_rt_cuda_piece {
 /// It has ZERO_RT_CUDA_MOST_GIVEN pairs of a slot and a value. The kernel
 /// writes the first num_given values to their slots before it runs the program.
 /// The host passes scalars to the GPU in this way. Its pieces_per_block is 0.
+///
+/// The third kind runs a kernel of the first kind that has two operands, and
+/// neither a sum nor scalars, for the operands of each piece:
+///
+///   void name(const zero_rt_cuda_batch_piece *pieces, int64_t num_pieces)
+///
+/// Its grid is that of the first kind. No operand is written by two pieces, or
+/// written by one and read by another.
 typedef struct zero_rt_cuda_function {
   const char *name;
   int64_t pieces_per_block;
@@ -113,6 +130,9 @@ typedef struct zero_rt_cuda_code {
   /// array.
   int64_t num_rank_sums;
   const zero_rt_cuda_rank_sum *rank_sums;
+  /// As |kernels|. The name is null if a kernel has no batch; those that pack
+  /// gradients have one.
+  const zero_rt_cuda_function *batches;
 } zero_rt_cuda_code;
 
 #ifdef __cplusplus

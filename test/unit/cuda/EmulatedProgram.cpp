@@ -36,6 +36,8 @@ EmulatedProgram::EmulatedProgram(ModuleOp scheduled) {
   for (auto kernel : program.getOps<zrt::KernelOp>())
     add(code.functions.lookup(kernel.getSymName()).name,
         getAddresses(kernel.getNumArrays(), kernel.getSums()));
+  for (const auto &batch : code.batches)
+    addBatch(batch.second.name);
   std::vector<bool> ofScalars(2 + 2 * kMaxGivenSlots);
   ofScalars[0] = true;
   for (auto scalars : program.getOps<zrt::ScalarsOp>())
@@ -53,5 +55,21 @@ void EmulatedProgram::add(const std::string &name,
       [emulator = emulator, name](unsigned blocks, unsigned threads,
                                   const std::vector<uint64_t> &arguments) {
         emulator->run(name, blocks, int(threads), arguments);
+      });
+}
+
+void EmulatedProgram::addBatch(const std::string &name) {
+  fake::addKernel(
+      name, {true, false},
+      [emulator = emulator, name](unsigned blocks, unsigned threads,
+                                  const std::vector<uint64_t> &arguments) {
+        auto *rows = reinterpret_cast<const zero_rt_cuda_batch_piece *>(
+            uintptr_t(arguments[0]));
+        std::vector<zero_rt_cuda_batch_piece> near(rows, rows + arguments[1]);
+        for (zero_rt_cuda_batch_piece &piece : near)
+          for (void *&operand : piece.operands)
+            operand = fake::getNear(reinterpret_cast<uintptr_t>(operand), name);
+        emulator->run(name, blocks, int(threads),
+                      {reinterpret_cast<uintptr_t>(near.data()), near.size()});
       });
 }

@@ -18,6 +18,8 @@ public:
 
 private:
   void add(const std::string &name, std::vector<bool> areAddresses);
+  /// A kernel whose table has addresses.
+  void addBatch(const std::string &name);
 
   std::shared_ptr<CudaEmulator> emulator;
 };

@@ -33,6 +33,12 @@ void fake::addKernel(const std::string &name, std::vector<bool> areAddresses,
   gpu().kernels[name] = {std::move(areAddresses), std::move(kernel)};
 }
 
+// Kernels run under the mutex.
+void *fake::getNear(uint64_t address, const std::string &name) {
+  return gpu().isFar(address) ? gpu().toNear(address, 0, name.c_str())
+                              : reinterpret_cast<void *>(uintptr_t(address));
+}
+
 void fake::mark(const std::string &text) {
   std::lock_guard<std::mutex> lock(gpu().mutex);
   Call call;

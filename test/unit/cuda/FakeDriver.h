@@ -44,6 +44,9 @@ void reset(unsigned seed);
 /// an address; the others are numbers.
 void addKernel(const std::string &name, std::vector<bool> areAddresses,
                Kernel kernel);
+/// For a kernel that runs: |address|, which it has loaded from memory, as a CPU
+/// can use it. |name| is that of the kernel.
+void *getNear(uint64_t address, const std::string &name);
 
 /// Puts a mark of the test's among the calls.
 void mark(const std::string &text);

@@ -108,13 +108,20 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
                           : backward == 1 || step == 2 ? ZERO_RT_HINT_LAST
                                                        : ZERO_RT_HINT_MORE;
       rank.check(rank.calls().begin_backward(rank.step, hint));
+      std::vector<int32_t> parameters;
+      std::vector<zero_rt_tensor> tensors;
       for (const auto &[name, elements] : kGpuElements)
         for (int use = 0; use < (name == "fc1.weight" ? 2 : 1); ++use) {
-          zero_rt_tensor tensor = rank.makeTensor(draw(elements));
-          zero_rt_timepoint release = 0;
-          rank.check(rank.calls().gradient(rank.step, rank.find(name), &tensor,
-                                           nullptr, &release));
+          parameters.push_back(rank.find(name));
+          tensors.push_back(rank.makeTensor(draw(elements)));
         }
+      std::vector<zero_rt_timepoint> releases(tensors.size());
+      // Graphs are for an apply, so they can be tested together with batches.
+      size_t together = graphs ? tensors.size() : 1;
+      for (size_t i = 0; i < tensors.size(); i += together)
+        rank.check(rank.calls().gradients(rank.step, &parameters[i],
+                                          &tensors[i], int64_t(together),
+                                          nullptr, &releases[i]));
       if (backward == 0)
         rank.check(rank.calls().accumulate(rank.step));
     }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuRank.h"
+#include "zero_rt/cuda_code.h"
 #include "zero_rt/step.h"
 
 #include <array>
@@ -172,15 +173,42 @@ TEST_F(GpuFailure, ALibraryOfVersion15) {
 TEST_F(GpuFailure, CodeOfAnotherFormat) {
   openOn("dp=1");
   zero_rt_executable executable = *library.getLibrary().executables;
-  executable.format = "cuda-functions-2";
+  executable.format = "cuda-functions-3";
   zero_rt_library later = library.getLibrary();
   later.executables = &executable;
   GpuRank rank(library, group, 0);
   EXPECT_EQ(zero_rt_step_create(rank.runtime, &later, nullptr, &rank.step),
             ZERO_RT_UNSUPPORTED);
-  expectMessage("'train' has code for a GPU in format 'cuda-functions-2', "
-                "expected 'cuda-functions-1'; compile it with the "
+  expectMessage("'train' has code for a GPU in format 'cuda-functions-3', "
+                "expected 'cuda-functions-2'; compile it with the "
                 "zero-compile of this runtime");
+}
+
+// Its functions are followed by something else.
+TEST_F(GpuFailure, CodeOfTheFormatBefore) {
+  openOn("dp=1");
+  zero_rt_executable executable = *library.getLibrary().executables;
+  auto code = *static_cast<const zero_rt_cuda_code *>(executable.data);
+  code.batches = reinterpret_cast<const zero_rt_cuda_function *>(16);
+  executable.format = "cuda-functions-1";
+  executable.data = &code;
+  zero_rt_library earlier = library.getLibrary();
+  earlier.executables = &executable;
+  GpuRank rank(library, group, 0);
+  rank.check(zero_rt_step_create(rank.runtime, &earlier, nullptr, &rank.step));
+  rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
+  std::vector<int32_t> parameters = {rank.find("fc1.bias"),
+                                     rank.find("fc2.bias")};
+  std::vector<zero_rt_tensor> tensors;
+  for (const char *name : {"fc1.bias", "fc2.bias"})
+    tensors.push_back(rank.makeTensor(kGpuElements.at(name), 1));
+  (void)fake::takeCalls();
+  rank.check(rank.calls().gradients(rank.step, parameters.data(),
+                                    tensors.data(), 2, nullptr, nullptr));
+  int launches = 0;
+  for (const fake::Call &call : fake::takeCalls())
+    launches += call.function == "cuLaunchKernel";
+  EXPECT_EQ(launches, 2);
 }
 
 TEST_F(GpuFailure, PtxThatTheDriverRefuses) {
@@ -218,6 +246,29 @@ TEST_F(GpuFailure, ALaunchFails) {
   double rate = 1;
   EXPECT_EQ(rank.calls().apply(rank.step, &rate, 1, nullptr), ZERO_RT_POISONED);
   expectMessage("cuLaunchKernel failed");
+}
+
+// So is one in which a launch failed that was held back. The caller gets its
+// tensors back all the same.
+TEST_F(GpuFailure, ALaunchOfABatchFails) {
+  openOn("dp=1");
+  GpuRank rank(library, group, 0);
+  ASSERT_EQ(rank.create(), ZERO_RT_OK) << zero_rt_message();
+  rank.check(rank.calls().begin_backward(rank.step, ZERO_RT_HINT_UNKNOWN));
+  int32_t parameters[] = {rank.find("fc1.bias"), rank.find("fc2.bias")};
+  zero_rt_tensor tensors[] = {rank.makeTensor(kGpuElements.at("fc1.bias"), 1),
+                              rank.makeTensor(kGpuElements.at("fc2.bias"), 1)};
+  zero_rt_timepoint releases[2] = {};
+  fake::failCall("cuLaunchKernel", kLaunchFailed);
+  EXPECT_EQ(rank.calls().gradients(rank.step, parameters, tensors, 2, nullptr,
+                                   releases),
+            ZERO_RT_DEVICE_FAILED);
+  expectMessage("cuLaunchKernel failed: CUDA_ERROR_LAUNCH_FAILED");
+  for (zero_rt_timepoint release : releases)
+    rank.check(zero_rt_wait(rank.runtime, release));
+  double rate = 1;
+  EXPECT_EQ(rank.calls().apply(rank.step, &rate, 1, nullptr), ZERO_RT_POISONED);
+  expectMessage("gradients failed: cuLaunchKernel failed");
 }
 
 // What fails in a collective fails on all ranks, and nobody waits for ever.

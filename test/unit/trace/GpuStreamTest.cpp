@@ -25,8 +25,9 @@ unsigned long long addressOf(const void *data) {
   return static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(data));
 }
 
-/// A seed and a ZeRO stage. At stage 2 gradients wait for their buckets.
-using Case = std::tuple<int, int>;
+/// A seed, a ZeRO stage, and whether gradients are delivered together. At stage
+/// 2 gradients wait for their buckets.
+using Case = std::tuple<int, int, bool>;
 
 /// One rank, and a stream of its caller's.
 class GpuStream : public GpuTest, public testing::WithParamInterface<Case> {
@@ -79,16 +80,28 @@ protected:
   void begin() {
     rank->check(rank->calls().begin_backward(rank->step, ZERO_RT_HINT_LAST));
   }
-  /// Delivers |gradients|, by name.
+  /// Delivers |gradients|, by name, and keeps their releases if they are
+  /// |lent|.
   void deliver(const std::map<std::string, zero_rt_tensor> &gradients,
-               const std::set<std::string> &but = {}) {
+               const std::set<std::string> &but = {}, bool lent = true) {
+    std::vector<int32_t> parameters;
+    std::vector<zero_rt_tensor> tensors;
     for (const auto &[name, tensor] : gradients)
       for (int use = 0; !but.count(name) && use < getUses(name); ++use) {
-        zero_rt_timepoint release = 0;
-        rank->check(rank->calls().gradient(rank->step, rank->find(name),
-                                           &tensor, stream, &release));
-        releases.push_back(release);
+        parameters.push_back(rank->find(name));
+        tensors.push_back(tensor);
       }
+    size_t first = releases.size();
+    releases.resize(first + (lent ? tensors.size() : 0));
+    zero_rt_timepoint *release = lent ? releases.data() + first : nullptr;
+    bool isBatch = std::get<2>(GetParam());
+    if (isBatch)
+      rank->check(
+          rank->calls().gradients(rank->step, parameters.data(), tensors.data(),
+                                  int64_t(tensors.size()), stream, release));
+    for (size_t i = 0; !isBatch && i < tensors.size(); ++i)
+      rank->check(rank->calls().gradient(rank->step, parameters[i], &tensors[i],
+                                         stream, lent ? release++ : nullptr));
   }
   /// fc1.weight is declared with two.
   int getUses(const std::string &name) { return name == "fc1.weight" ? 2 : 1; }
@@ -152,10 +165,7 @@ TEST_P(GpuStream, GradientsThatWaitAreReadAfterTheyAreWritten) {
 TEST_P(GpuStream, GradientsThatWaitAreCopiedBeforeTheirStreamGoesOn) {
   auto gradients = makeGradients(0.5);
   begin();
-  for (const char *name : {"fc2.weight", "fc1.bias", "fc1.weight"})
-    for (int use = 0; use < getUses(name); ++use)
-      rank->check(rank->calls().gradient(rank->step, rank->find(name),
-                                         &gradients[name], stream, nullptr));
+  deliver(gradients, /*but=*/{"fc2.bias"}, /*lent=*/false);
   for (const auto &[name, tensor] : gradients)
     write(tensor, -3);
   close();
@@ -219,10 +229,7 @@ TEST_P(GpuStream, TheHostMayAskForARelease) {
 TEST_P(GpuStream, WithoutAReleaseTheStreamWaits) {
   auto gradients = makeGradients(0.5);
   begin();
-  for (const auto &[name, tensor] : gradients)
-    for (int use = 0; use < getUses(name); ++use)
-      rank->check(rank->calls().gradient(rank->step, rank->find(name), &tensor,
-                                         stream, nullptr));
+  deliver(gradients, /*but=*/{}, /*lent=*/false);
   for (const auto &[name, tensor] : gradients)
     write(tensor, -3);
   apply();
@@ -378,12 +385,14 @@ TEST_P(GpuSlotInFlight, IsLentBehindTheReduction) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, GpuSlotInFlight,
-                         testing::Values(Case(1, 2), Case(2, 2)));
+                         testing::Values(Case(1, 2, false), Case(2, 2, false)));
 INSTANTIATE_TEST_SUITE_P(Seeds, GpuStream,
                          testing::Combine(testing::Range(1, 6),
-                                          testing::Values(0, 2)));
+                                          testing::Values(0, 2),
+                                          testing::Bool()));
 INSTANTIATE_TEST_SUITE_P(Seeds, GpuSlot,
                          testing::Combine(testing::Range(1, 6),
-                                          testing::Values(0, 2)));
+                                          testing::Values(0, 2),
+                                          testing::Values(false)));
 
 } // namespace
