@@ -79,6 +79,7 @@ Constant CudaTables::emit(zrt::ProgramOp program) {
   add(code->giveSlots, fields);
   fields.push_back(globals.integer(64, code->rankSums.size()));
   fields.push_back(emitRankSums());
+  // The fields of zero_rt_cuda_code_2.
   fields.push_back(
       emitFunctions<zrt::KernelOp>("cuda.batches", program, code->batches));
   return globals.structure("executable",
@@ -87,5 +88,5 @@ Constant CudaTables::emit(zrt::ProgramOp program) {
                             globals.string("cuda.target", ZERO_RT_CUDA_TARGET),
                             globals.string("cuda.format", ZERO_RT_CUDA_FORMAT),
                             globals.structure("cuda", fields),
-                            globals.integer(64, sizeof(zero_rt_cuda_code))});
+                            globals.integer(64, sizeof(zero_rt_cuda_code_2))});
 }

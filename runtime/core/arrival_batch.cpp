@@ -9,60 +9,80 @@
 #include "core/protocol.h"
 #include "core/step.h"
 
+#include <string>
 #include <utility>
 
 using namespace zero_rt;
 
-BatchScope::BatchScope(Step &step, const char *call) : step(&step), call(call) {
-  if (step.batch.isOpen || step.device().isImmediate() ||
-      step.program->beginBatch())
+BatchScope::BatchScope(Step &step, const char *call) : step(&step) {
+  if (step.device().isImmediate() || step.program->beginBatch()) {
     this->step = nullptr;
-  else
-    step.batch.isOpen = true;
+    return;
+  }
+  step.batch.isOpen = true;
+  step.batch.call = call;
 }
 
 BatchScope::~BatchScope() { (void)end(ZERO_RT_OK); }
 
-static zero_rt_status recordAll(Step &step) {
-  for (int64_t event : std::exchange(step.batch.recorded, {}))
-    ZERO_RT_TRY(step.device().record(&step.events[size_t(event)].signal));
-  return ZERO_RT_OK;
+/// An event that can't be recorded counts as one that was never recorded.
+static zero_rt_status recordAll(Step &step, ArrivalBatch &batch) {
+  zero_rt_status status = ZERO_RT_OK;
+  for (int64_t number : batch.recorded) {
+    StreamEvent &event = step.events[size_t(number)];
+    zero_rt_status failed = step.device().record(&event.signal);
+    event.isRecorded = !failed;
+    status = status ? status : failed;
+  }
+  batch.recorded.clear();
+  return status;
+}
+
+/// Gradients that were taken are lost if what was put off fails.
+static zero_rt_status poisonIf(zero_rt_status failed, Step &step,
+                               const char *call) {
+  if (failed)
+    poisonStep(step, call, failed);
+  return failed;
 }
 
 zero_rt_status zero_rt::settleBatch(Step &step) {
   if (!step.batch.isOpen)
     return ZERO_RT_OK;
-  zero_rt_status launched = step.program->endBatch();
-  zero_rt_status begun = step.program->beginBatch();
-  ZERO_RT_TRY(launched ? launched : begun);
-  return recordAll(step);
+  const char *call = step.batch.call;
+  ZERO_RT_TRY(poisonIf(step.program->flushBatch(), step, call));
+  return poisonIf(recordAll(step, step.batch), step, call);
 }
 
-/// Gives one tensor back after its event.
+/// Gives one tensor back after its event; if that was not recorded, after all
+/// work so far.
 static zero_rt_status giveBack(Step &step,
                                const ArrivalBatch::Release &release) {
   StreamEvent &event = step.events[size_t(release.event)];
+  Device &device = step.device();
   if (!release.timepoint)
-    return event.isRecorded
-               ? step.device().precede(release.stream, event.signal)
-               : zero_rt_status(ZERO_RT_OK);
+    return event.isRecorded ? device.precede(release.stream, event.signal)
+                            : device.precede(release.stream);
   if (!event.isRecorded || std::exchange(event.isMarked, true))
-    return step.device().mark(release.timepoint);
-  return step.device().mark(release.timepoint, event.signal);
+    return device.mark(release.timepoint);
+  return device.mark(release.timepoint, event.signal);
 }
 
-static zero_rt_status giveBackAll(Step &step) {
-  // Those that arrive in this call share a timepoint, or a stream.
+static zero_rt_status giveBackAll(Step &step, const ArrivalBatch &batch) {
   zero_rt_status status = ZERO_RT_OK;
+  auto give = [&](const ArrivalBatch::Release &release) {
+    zero_rt_status failed = giveBack(step, release);
+    status = status ? status : failed;
+  };
+  // Those that arrive in this call share a timepoint, or a stream.
   const ArrivalBatch::Release *shared = nullptr;
-  for (const ArrivalBatch::Release &release : step.batch.releases)
-    if (release.timepoint == step.batch.timepoint)
+  for (const ArrivalBatch::Release &release : batch.releases)
+    if (release.timepoint == batch.timepoint)
       shared = &release; // the last one
-    else if (zero_rt_status failed = giveBack(step, release))
-      status = failed;
+    else
+      give(release);
   if (shared)
-    if (zero_rt_status failed = giveBack(step, *shared))
-      status = failed;
+    give(*shared);
   return status;
 }
 
@@ -70,16 +90,19 @@ zero_rt_status BatchScope::end(zero_rt_status status) {
   if (!step)
     return status;
   Step &mine = *std::exchange(step, nullptr);
-  zero_rt_status launched = mine.program->endBatch();
-  zero_rt_status recorded = recordAll(mine);
+  ArrivalBatch batch = std::exchange(mine.batch, {});
+  std::string message = status ? lastMessage() : "";
   // Tensors are given back also after an error, so that nobody waits for them.
-  zero_rt_status given = giveBackAll(mine);
-  mine.batch = {};
-  if (status)
-    return status;
-  for (zero_rt_status each : {launched, recorded, given})
-    status = status ? status : each;
-  if (status)
-    poisonStep(mine, call, status);
-  return status;
+  auto attempt = [&](auto &&body) {
+    zero_rt_status failed =
+        poisonIf(guarded(batch.call, body), mine, batch.call);
+    if (failed && !status) {
+      status = failed;
+      message = lastMessage();
+    }
+  };
+  attempt([&] { return mine.program->endBatch(); });
+  attempt([&] { return recordAll(mine, batch); });
+  attempt([&] { return giveBackAll(mine, batch); });
+  return status ? fail(status, "%s", message.c_str()) : status;
 }

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The handler of an arrival waits for the caller's stream, packs one gradient,
-// records an event and gives the tensor back. Of gradients that arrive in one
-// call, or that have waited for one bucket, a batch does each of this once: the
-// stream of the caller has no work between them, and later records and releases
-// mean the earlier ones, too. What other streams wait for is queued before the
-// wait, so a bucket is closed as it would be without a batch.
+// records an event and gives the tensor back. A batch does each of this once
+// for the gradients of one call. The stream of the caller has no work between
+// them, and later records and releases mean the earlier ones, too. What another
+// stream waits for is queued before the wait, and everything before a bucket is
+// closed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +36,7 @@ struct ArrivalBatch {
   };
 
   bool isOpen = false;
+  const char *call = nullptr; // that has opened it
   /// The events of the caller's stream that this call has recorded.
   std::vector<int64_t> followed;
   std::vector<int64_t> recorded; // on the compute stream, and not queued yet
@@ -44,23 +45,23 @@ struct ArrivalBatch {
   zero_rt_timepoint timepoint = 0;
 };
 
-/// Opens a batch of |step|, unless one is open or the device has no streams.
+/// Opens a batch of |step|, unless the device has no streams.
 class BatchScope {
 public:
   BatchScope(Step &step, const char *call);
   ~BatchScope();
   BatchScope(const BatchScope &) = delete;
   BatchScope &operator=(const BatchScope &) = delete;
-  /// Does what was put off. Poisons the step if that fails. Returns |status| if
-  /// it is an error.
+  /// Does what was put off, also after the error |status|. Poisons the step if
+  /// that fails. Returns the first error.
   zero_rt_status end(zero_rt_status status);
 
 private:
-  Step *step; // null: another scope has the batch, or it has ended
-  const char *call;
+  Step *step; // null: there is no batch, or it has ended
 };
 
-/// Queues the launches and records that the open batch has put off.
+/// Queues the launches and records that the open batch has put off. Poisons the
+/// step if that fails.
 zero_rt_status settleBatch(Step &step);
 
 } // namespace zero_rt

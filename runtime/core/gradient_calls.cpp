@@ -95,7 +95,10 @@ zero_rt_status zero_rt::makeWaiting(Step &step, int32_t parameter,
       ZERO_RT_TRY(step.device().follow(stream));
       ZERO_RT_TRY(digestOf(step, tensor, &out.digest));
     }
-    ZERO_RT_TRY(step.device().record(stream, &out.delivered));
+    if (zero_rt_status status = step.device().record(stream, &out.delivered)) {
+      step.device().dropSignal(out.delivered);
+      return status;
+    }
     *outRelease = out.release = ++step.runtime->timepoints;
     step.runtime->unreleased.insert(out.release);
     return ZERO_RT_OK;

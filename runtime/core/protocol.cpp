@@ -83,6 +83,8 @@ zero_rt_status zero_rt::runHandler(Step &step, int64_t handler,
 }
 
 void zero_rt::poisonStep(Step &step, const char *call, zero_rt_status status) {
+  if (step.poisonedBy[0]) // the first cause stays
+    return;
   char message[512];
   int64_t inVain = step.window.begunAsLastInVain();
   if (inVain > 0 && (status == ZERO_RT_MISMATCH || status == ZERO_RT_TIMEOUT))

@@ -28,7 +28,8 @@ zero_rt_status runHandler(Step &step, int64_t handler,
                           const zero_rt_event &event, const char *call);
 
 /// Poisons the step: only destroy is allowed from now on. The cause is the last
-/// message and |status|. Tells the ranks that wait for this rank.
+/// message and |status|. Tells the ranks that wait for this rank. Does nothing
+/// if the step is poisoned.
 void poisonStep(Step &step, const char *call, zero_rt_status status);
 
 /// Refuses |call| in every state but the initial one.

@@ -154,16 +154,18 @@ zero_rt_status calls::record(Step *step, int32_t event) {
   if (std::exchange(recorded.isMarked, false))
     recorded.signal = nullptr;
   int64_t stream = step->library->stream_events[event].stream;
+  CallerStream::Delivery delivery = step->caller.delivery;
   ArrivalBatch &batch = step->batch;
-  if (stream == ZERO_RT_STREAM_CALLER)
-    return has(batch.followed, event) ? zero_rt_status(ZERO_RT_OK)
-                                      : recordCaller(*step, event);
+  if (stream == ZERO_RT_STREAM_CALLER) {
+    bool isFollowed =
+        delivery == CallerStream::Delivery::Now && has(batch.followed, event);
+    return isFollowed ? zero_rt_status(ZERO_RT_OK) : recordCaller(*step, event);
+  }
   recorded.followers = 0;
   if (batch.isOpen && stream == ZERO_RT_STREAM_COMPUTE &&
-      step->caller.delivery != CallerStream::Delivery::None) {
+      delivery != CallerStream::Delivery::None) {
     if (!has(batch.recorded, event))
       batch.recorded.push_back(event);
-    recorded.isRecorded = true;
     return ZERO_RT_OK;
   }
   ZERO_RT_TRY(step->on(int32_t(stream), "record", [&] {

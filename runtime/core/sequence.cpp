@@ -103,7 +103,7 @@ static zero_rt_status packWaiting(Step &step, int64_t bucket,
     countPacked(step, gradient.parameter);
     --step.sequence.waitingOf[size_t(gradient.parameter)];
   }
-  // Not before all are packed: a release of memory would end a batch.
+  // Not before all are packed: a release queues what a batch holds back.
   for (WaitingGradient &gradient : waiting)
     if (isOfBucket(gradient))
       releaseWaiting(step, gradient);

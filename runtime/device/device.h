@@ -75,11 +75,14 @@ public:
   /// graphs.
   virtual zero_rt_status beginGraphs() = 0;
   virtual zero_rt_status endGraphs() = 0;
-  /// Until `endBatch`, launches without a table may be held back and queued as
-  /// one, if other work is queued to their stream at the latest. Sets and waits
-  /// of the stream come before them. None of this work writes memory that one
-  /// of these launches reads or writes.
+  /// Until `endBatch`, launches without a table may be held back, so that they
+  /// are queued as one. They are queued before any other work of their stream,
+  /// but for sets and `await`, which go ahead of them: a set must not touch the
+  /// memory of these launches, which must be disjoint, too. `flushBatch` queues
+  /// what is held back. It and `endBatch` return the first error of a launch
+  /// that was held back.
   virtual zero_rt_status beginBatch() { return ZERO_RT_OK; }
+  virtual zero_rt_status flushBatch() { return ZERO_RT_OK; }
   virtual zero_rt_status endBatch() { return ZERO_RT_OK; }
 };
 

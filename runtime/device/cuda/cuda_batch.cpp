@@ -20,39 +20,41 @@
 
 using namespace zero_rt;
 
-/// Elements of a piece. There are enough pieces for a GPU if a batch is large,
-/// and the table is small beside the elements.
-static constexpr int64_t pieceElements = 8 * blockElements;
+/// The number of pieces, but for one of each launch: enough for a GPU, and
+/// little beside the elements of a large batch.
+static constexpr int64_t mostPieces = 4096;
 
 /// The driver takes a copy of this size without waiting for the stream.
 static constexpr int64_t taken = int64_t(1) << 16;
 
 zero_rt_status CudaProgram::beginBatch() {
-  isBatch = true;
+  batchFailure = ZERO_RT_OK;
   device.setHeld(this);
   return ZERO_RT_OK;
 }
 
+zero_rt_status CudaProgram::flushBatch() {
+  (void)launchHeld();
+  return batchFailure ? fail(batchFailure, "%s", batchReason.c_str())
+                      : ZERO_RT_OK;
+}
+
 zero_rt_status CudaProgram::endBatch() {
-  zero_rt_status status = launchHeld();
-  isBatch = false;
   device.setHeld(nullptr);
-  return status;
+  return flushBatch();
 }
 
 bool CudaProgram::canHold(const Launch &launch) const {
-  return isBatch && !batches.empty() && batches[size_t(launch.kernel)].handle &&
-         launch.table < 0 && device.getStream() == Stream::Compute;
+  return device.isHeldBy(this) && !batches.empty() &&
+         batches[size_t(launch.kernel)].handle && launch.table < 0 &&
+         device.getStream() == Stream::Compute;
 }
 
-zero_rt_status CudaProgram::hold(const Launch &launch) {
-  int64_t size = launch.domain.size();
-  BatchRows &rows = held[launch.kernel];
-  for (int64_t begin = 0; begin < size; begin += pieceElements)
-    rows.push_back({begin,
-                    std::min(begin + pieceElements, size),
-                    {launch.operands[0], launch.operands[1]}});
-  return ZERO_RT_OK;
+void CudaProgram::hold(const Launch &launch) {
+  if (!launch.domain.empty())
+    held[launch.kernel].push_back({/*begin=*/0,
+                                   launch.domain.size(),
+                                   {launch.operands[0], launch.operands[1]}});
 }
 
 zero_rt_status CudaProgram::launchHeld() {
@@ -63,29 +65,50 @@ zero_rt_status CudaProgram::launchHeld() {
   queued.swap(held);
   Stream selected = device.getStream();
   device.select(Stream::Compute);
-  zero_rt_status status = ZERO_RT_OK;
-  for (const auto &[kernel, rows] : queued)
-    if (!status && !rows.empty())
-      status = launchBatch(size_t(kernel), rows);
+  zero_rt_status status = guarded("a batch", [&] {
+    for (const auto &[kernel, launches] : queued)
+      ZERO_RT_TRY(launchBatch(size_t(kernel), launches));
+    return zero_rt_status(ZERO_RT_OK);
+  });
   device.select(selected);
+  if (status && !batchFailure) { // some callers of the device ignore errors
+    batchFailure = status;
+    batchReason = lastMessage();
+  }
   return status;
 }
 
-zero_rt_status CudaProgram::launchBatch(size_t kernel, const BatchRows &rows) {
-  void *const *operands = rows.front().operands;
-  auto isOfTheFirst = [&](const zero_rt_cuda_batch_piece &row) {
-    return std::equal(operands, operands + 2, row.operands);
-  };
-  if (std::all_of(rows.begin(), rows.end(), isOfTheFirst)) {
-    Pieces ofOne;
-    ZERO_RT_TRY(getPieces(/*table=*/-1, {0, rows.back().end}, ofOne));
-    return run(kernels[kernel], operands, 2, ofOne);
+/// Cuts |launches| into pieces.
+static std::vector<zero_rt_cuda_batch_piece>
+cut(const std::vector<zero_rt_cuda_batch_piece> &launches) {
+  int64_t elements = 0;
+  for (const zero_rt_cuda_batch_piece &launch : launches)
+    elements += launch.end;
+  int64_t blocks = elements / (mostPieces * blockElements) + 1;
+  int64_t size = blocks * blockElements;
+  std::vector<zero_rt_cuda_batch_piece> pieces;
+  for (zero_rt_cuda_batch_piece piece : launches)
+    for (int64_t end = piece.end; piece.begin < end; piece.begin += size) {
+      piece.end = std::min(piece.begin + size, end);
+      pieces.push_back(piece);
+    }
+  return pieces;
+}
+
+zero_rt_status CudaProgram::launchBatch(size_t kernel,
+                                        const BatchRows &launches) {
+  if (launches.size() == 1) {
+    const zero_rt_cuda_batch_piece &launch = launches.front();
+    Pieces pieces;
+    ZERO_RT_TRY(getPieces(/*table=*/-1, {0, launch.end}, pieces));
+    return run(kernels[kernel], launch.operands, 2, pieces);
   }
-  auto count = int64_t(rows.size());
+  std::vector<zero_rt_cuda_batch_piece> pieces = cut(launches);
+  auto count = int64_t(pieces.size());
   int64_t bytes = count * int64_t(sizeof(zero_rt_cuda_batch_piece));
-  ZERO_RT_TRY(reserve(batchTable, bytes));
+  ZERO_RT_TRY(reserve(batchTable, bytes, "a batch of launches"));
   auto *to = static_cast<char *>(batchTable.data);
-  auto *from = reinterpret_cast<const char *>(rows.data());
+  auto *from = reinterpret_cast<const char *>(pieces.data());
   for (int64_t begin = 0; begin < bytes; begin += taken)
     ZERO_RT_TRY(device.copyNow(to + begin, from + begin,
                                std::min(taken, bytes - begin)));

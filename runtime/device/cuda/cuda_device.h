@@ -100,10 +100,12 @@ public:
   void setGraphs(CudaGraphs *newGraphs) { graphs = newGraphs; }
   /// Who holds launches back; null: nobody.
   void setHeld(HeldLaunches *newHeld) { held = newHeld; }
+  bool isHeldBy(const HeldLaunches *other) const { return held == other; }
   CUcontext getContext() const { return context; }
   int32_t getOrdinal() const { return ordinal; }
-  /// Queues the work of the graph and what is held back. Called before all
-  /// other work is queued, and before a wait.
+  /// Queues the work of the graph and what is held back. Called before other
+  /// work is queued, and before a wait. A set and `await` go ahead of what is
+  /// held back.
   zero_rt_status flush();
   /// Does the same if the selected stream is the one of that work, which is the
   /// compute stream.

@@ -27,15 +27,13 @@ zero_rt_status CudaProgram::findCode() {
   std::vector<zero_rt_executable> executables;
   ZERO_RT_TRY(findExecutables(library, ZERO_RT_CUDA_TARGET, executables));
   const void *data = library.device_code; // in the first format
-  for (const zero_rt_executable &executable : executables) {
-    hasBatches = std::strcmp(executable.format, ZERO_RT_CUDA_FORMAT) == 0;
-    if (hasBatches || !std::strcmp(executable.format, ZERO_RT_CUDA_FORMAT_1))
+  for (const zero_rt_executable &executable : executables)
+    if (!std::strcmp(executable.format, ZERO_RT_CUDA_FORMAT))
+      second = static_cast<const zero_rt_cuda_code_2 *>(executable.data);
+    else if (!std::strcmp(executable.format, ZERO_RT_CUDA_FORMAT_1))
       data = executable.data;
-    if (hasBatches)
-      break;
-  }
-  code = static_cast<const zero_rt_cuda_code *>(data);
-  if (data)
+  code = second ? &second->code : static_cast<const zero_rt_cuda_code *>(data);
+  if (code)
     return ZERO_RT_OK;
   if (!executables.empty())
     return fail(
@@ -54,11 +52,10 @@ zero_rt_status CudaProgram::load() {
   kernels.resize(size_t(library.num_kernels));
   for (size_t k = 0; k < kernels.size(); ++k)
     ZERO_RT_TRY(find(code->kernels[k], kernels[k]));
-  if (hasBatches)
-    batches.resize(kernels.size());
+  batches.resize(second ? kernels.size() : 0);
   for (size_t k = 0; k < batches.size(); ++k)
-    if (code->batches[k].name)
-      ZERO_RT_TRY(find(code->batches[k], batches[k]));
+    if (second->batches[k].name)
+      ZERO_RT_TRY(find(second->batches[k], batches[k]));
   scalarPrograms.resize(size_t(library.num_scalar_programs));
   for (size_t p = 0; p < scalarPrograms.size(); ++p)
     ZERO_RT_TRY(find(code->scalar_programs[p], scalarPrograms[p]));
@@ -221,8 +218,10 @@ zero_rt_status CudaProgram::runOnHost(const Launch &launch) {
 zero_rt_status CudaProgram::launch(const Launch &launch) {
   if (launch.isOnHost)
     return runOnHost(launch);
-  if (canHold(launch))
-    return hold(launch);
+  if (canHold(launch)) {
+    hold(launch);
+    return ZERO_RT_OK;
+  }
   if (readsSlots(launch))
     ZERO_RT_TRY(writeSlots());
   Pieces pieces;
@@ -236,7 +235,8 @@ zero_rt_status CudaProgram::launch(const Launch &launch) {
 }
 
 /// Enlarges |scratch| to |bytes| if it is smaller.
-zero_rt_status CudaProgram::reserve(Scratch &scratch, int64_t bytes) {
+zero_rt_status CudaProgram::reserve(Scratch &scratch, int64_t bytes,
+                                    const char *what) {
   if (bytes <= scratch.bytes)
     return ZERO_RT_OK;
   if (scratch.data)
@@ -245,7 +245,7 @@ zero_rt_status CudaProgram::reserve(Scratch &scratch, int64_t bytes) {
   if (scratch.data)
     return ZERO_RT_OK;
   scratch.bytes = 0;
-  return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for sums: %lld bytes",
+  return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for %s: %lld bytes", what,
               (long long)bytes);
 }
 
@@ -261,9 +261,9 @@ zero_rt_status CudaProgram::runReducing(const Launch &launch,
     level = (level + ZERO_RT_CUDA_SUM_GROUP - 1) / ZERO_RT_CUDA_SUM_GROUP;
     groups += level;
   }
-  ZERO_RT_TRY(reserve(partials, sums * int64_t(sizeof(double))));
+  ZERO_RT_TRY(reserve(partials, sums * int64_t(sizeof(double)), "sums"));
   int64_t known = arrivals.bytes;
-  ZERO_RT_TRY(reserve(arrivals, groups * int64_t(sizeof(int32_t))));
+  ZERO_RT_TRY(reserve(arrivals, groups * int64_t(sizeof(int32_t)), "sums"));
   // Kernels leave the counters 0. Other streams may use them only after this
   // memset.
   if (arrivals.bytes > known) {

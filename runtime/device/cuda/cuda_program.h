@@ -19,6 +19,7 @@
 #include "zero_rt/cuda_code.h"
 
 #include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -43,6 +44,7 @@ public:
   zero_rt_status beginGraphs() override;
   zero_rt_status endGraphs() override;
   zero_rt_status beginBatch() override;
+  zero_rt_status flushBatch() override;
   zero_rt_status endBatch() override;
 
 private:
@@ -85,12 +87,12 @@ private:
   zero_rt_status runScalars(const Function &function);
   bool readsSlots(const Launch &launch) const;
   zero_rt_status runReducing(const Launch &launch, const Pieces &pieces);
-  zero_rt_status reserve(Scratch &scratch, int64_t bytes);
+  zero_rt_status reserve(Scratch &scratch, int64_t bytes, const char *what);
   /// Whether |launch| is held back in a batch.
   bool canHold(const Launch &launch) const;
-  zero_rt_status hold(const Launch &launch);
+  void hold(const Launch &launch);
   zero_rt_status launchHeld() override;
-  zero_rt_status launchBatch(size_t kernel, const BatchRows &rows);
+  zero_rt_status launchBatch(size_t kernel, const BatchRows &launches);
   zero_rt_status sumMany(const RankSum &sum);
   zero_rt_status runSum(const RankSum &sum, zero_rt_rank_sum_kind kind);
 
@@ -110,14 +112,15 @@ private:
   std::map<PiecesKey, Pieces> allPieces;
   Function giveSlots;
   const zero_rt_cuda_code *code = nullptr;
-  bool hasBatches = false; // the format has them
+  const zero_rt_cuda_code_2 *second = nullptr; // null: the format before
   /// Slots that the host has set, and that are not on the GPU yet.
   std::vector<GivenSlot> given;
   Scratch partials;
   Scratch arrivals;
   Scratch carry; // the carry of sums over many ranks, in f32 or f64
   Scratch batchTable;
-  bool isBatch = false;
+  zero_rt_status batchFailure = ZERO_RT_OK; // of a launch that was held back
+  std::string batchReason;
   std::map<int32_t, BatchRows> held; // launches that are held back, by kernel
   std::vector<void *> arguments;     // scratch of `run`
   double *hostSlots = nullptr;       // a copy for launches on the host

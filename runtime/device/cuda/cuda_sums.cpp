@@ -33,7 +33,7 @@ zero_rt_status CudaProgram::sum(const RankSum &sum) {
 /// many ranks.
 zero_rt_status CudaProgram::sumMany(const RankSum &sum) {
   int32_t wide = sum.sumType == ZERO_RT_F64 ? ZERO_RT_F64 : ZERO_RT_F32;
-  ZERO_RT_TRY(reserve(carry, sum.elements * elementSize(wide)));
+  ZERO_RT_TRY(reserve(carry, sum.elements * elementSize(wide), "sums"));
   for (int32_t rank = 0; rank < sum.ranks; rank += ZERO_RT_CUDA_MOST_RANKS) {
     int32_t ranks = std::min(ZERO_RT_CUDA_MOST_RANKS, sum.ranks - rank);
     ZERO_RT_TRY(

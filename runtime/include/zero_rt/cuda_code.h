@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /// The target and the format of the executable. Its data is a
-/// zero_rt_cuda_code. That of the format before ends before |batches|.
+/// zero_rt_cuda_code_2. That of the format before is a zero_rt_cuda_code.
 #define ZERO_RT_CUDA_TARGET "cuda"
 #define ZERO_RT_CUDA_FORMAT "cuda-functions-2"
 #define ZERO_RT_CUDA_FORMAT_1 "cuda-functions-1"
@@ -77,8 +77,8 @@ typedef struct zero_rt_cuda_batch_piece {
 ///
 ///   void name(const zero_rt_cuda_batch_piece *pieces, int64_t num_pieces)
 ///
-/// Its grid is that of the first kind. No operand is written by two pieces, or
-/// written by one and read by another.
+/// Its grid is that of the first kind. No element is written for two pieces, or
+/// written for one and read for another.
 typedef struct zero_rt_cuda_function {
   const char *name;
   int64_t pieces_per_block;
@@ -130,10 +130,15 @@ typedef struct zero_rt_cuda_code {
   /// array.
   int64_t num_rank_sums;
   const zero_rt_cuda_rank_sum *rank_sums;
-  /// As |kernels|. The name is null if a kernel has no batch; those that pack
-  /// gradients have one.
-  const zero_rt_cuda_function *batches;
 } zero_rt_cuda_code;
+
+/// The data of the present format.
+typedef struct zero_rt_cuda_code_2 {
+  zero_rt_cuda_code code;
+  /// As |code.kernels|. The name is null if a kernel has no batch; those that
+  /// pack gradients have one.
+  const zero_rt_cuda_function *batches;
+} zero_rt_cuda_code_2;
 
 #ifdef __cplusplus
 } // extern "C"

@@ -292,9 +292,8 @@ zero_rt_status zero_rt_step_gradient(zero_rt_step *step, int32_t parameter,
 /// several pieces may occur several times. If the number of pieces is not known
 /// (`uses any`), the gradient is complete when the backward pass ends.
 ///
-/// On a GPU the call waits for |stream| once, and the gradients of a bucket are
-/// packed by one launch. Tensors that do not wait for a bucket share a
-/// timepoint.
+/// On a GPU the gradients whose bucket is open share one wait for |stream|, one
+/// launch for each bucket and type, and one timepoint.
 zero_rt_status zero_rt_step_gradients(zero_rt_step *step,
                                       const int32_t *parameters,
                                       const zero_rt_tensor *tensors,

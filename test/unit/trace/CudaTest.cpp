@@ -25,7 +25,7 @@ static const zero_rt_cuda_code *findCode(const zero_rt_library &library) {
     return nullptr;
   EXPECT_STREQ(executable.target, "cuda");
   EXPECT_STREQ(executable.format, ZERO_RT_CUDA_FORMAT);
-  EXPECT_EQ(executable.bytes, int64_t(sizeof(zero_rt_cuda_code)));
+  EXPECT_EQ(executable.bytes, int64_t(sizeof(zero_rt_cuda_code_2)));
   return static_cast<const zero_rt_cuda_code *>(executable.data);
 }
 

@@ -116,12 +116,14 @@ GpuBits::State GpuBits::runRank(int r, zero_rt_group *group,
           tensors.push_back(rank.makeTensor(draw(elements)));
         }
       std::vector<zero_rt_timepoint> releases(tensors.size());
-      // Graphs are for an apply, so they can be tested together with batches.
-      size_t together = graphs ? tensors.size() : 1;
-      for (size_t i = 0; i < tensors.size(); i += together)
-        rank.check(rank.calls().gradients(rank.step, &parameters[i],
-                                          &tensors[i], int64_t(together),
-                                          nullptr, &releases[i]));
+      // Graphs are for an apply, so batches can be tested together with them.
+      if (graphs)
+        rank.check(rank.calls().gradients(
+            rank.step, parameters.data(), tensors.data(),
+            int64_t(tensors.size()), nullptr, releases.data()));
+      for (size_t i = 0; !graphs && i < tensors.size(); ++i)
+        rank.check(rank.calls().gradient(rank.step, parameters[i], &tensors[i],
+                                         nullptr, &releases[i]));
       if (backward == 0)
         rank.check(rank.calls().accumulate(rank.step));
     }

@@ -162,6 +162,28 @@ TEST_P(GpuStream, GradientsThatWaitAreReadAfterTheyAreWritten) {
   expectNorm(0.5, /*but=*/"fc2.bias");
 }
 
+// What waits at stage 2 was delivered on one stream, and the gradient that
+// opens its bucket comes on another.
+TEST_P(GpuStream, GradientsOfTwoStreamsAreReadAfterTheyAreWritten) {
+  auto gradients = makeGradients(-3);
+  begin();
+  delay();
+  for (const auto &[name, tensor] : gradients)
+    if (name != "fc2.bias")
+      write(tensor, 0.5);
+  deliver(gradients, /*but=*/{"fc2.bias"});
+  zero_rt_stream *other = nullptr;
+  ASSERT_EQ(cuStreamCreate(&other, 1), 0);
+  std::swap(stream, other);
+  write(gradients["fc2.bias"], 0.5);
+  deliver({{"fc2.bias", gradients["fc2.bias"]}});
+  close();
+  std::swap(stream, other);
+  apply();
+  expectNorm(0.5);
+  EXPECT_EQ(cuStreamDestroy_v2(other), 0);
+}
+
 TEST_P(GpuStream, GradientsThatWaitAreCopiedBeforeTheirStreamGoesOn) {
   auto gradients = makeGradients(0.5);
   begin();
