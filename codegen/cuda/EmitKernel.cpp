@@ -168,8 +168,12 @@ LLVM::LLVMFuncOp CudaEmitter::emitBatch(ModuleOp target, StringRef name) {
   constexpr int64_t fields = sizeof(zero_rt_cuda_batch_piece) / 8;
   Piece piece = {loadField(block, fields, 0, i64Type),
                  loadField(block, fields, 1, i64Type), /*scalars=*/Value()};
+  // LLVM knows of arguments only that they are in global memory.
+  Type global = LLVM::LLVMPointerType::get(
+      kernel.getContext(), NVVM::NVVMMemorySpace::kGlobalMemorySpace);
   for (int64_t i = 0; i < int64_t(kernel.getNumArrays()); ++i)
-    arrays.push_back(loadField(block, fields, 2 + i, pointerType));
+    arrays.push_back(create<LLVM::AddrSpaceCastOp>(
+        global, loadField(block, fields, 2 + i, pointerType)));
   elements.emitUniforms(arrays, piece.scalars);
   emitPlain(piece);
   builder.create<LLVM::ReturnOp>(loc, ValueRange());
