@@ -39,6 +39,8 @@ static Expr operate(Algebra &algebra, llvm::StringRef name,
     return operands[0];
   if (name == "signed_sum")
     return algebra.signedSum(operands);
+  if (name == "copysign")
+    return algebra.copySign(operands[0], operands[1]);
   if (name == "select" && operands[1] == operands[2])
     return operands[1];
   return operands.size() == 2 && isSymmetric(name)

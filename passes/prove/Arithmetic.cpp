@@ -230,6 +230,11 @@ Expr Algebra::signedSum(llvm::ArrayRef<Expr> addends) {
   return operation("signed_sum", all);
 }
 
+Expr Algebra::copySign(Expr a, Expr b) {
+  return operation("copysign",
+                   {a, b->getTerms().size() > 1 ? signedSum({b}) : b});
+}
+
 Expr Algebra::negate(Expr a) { return multiply(integer(-1), a); }
 
 Expr Algebra::multiply(Expr a, Expr b) {

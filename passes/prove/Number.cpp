@@ -230,7 +230,7 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   if (isa<math::AbsFOp>(op))
     return algebra.magnitude(x[0].expr);
   if (isa<math::CopySignOp>(op))
-    return keep("copysign");
+    return algebra.copySign(x[0].expr, x[1].expr);
   if (isa<arith::MinimumFOp>(op))
     return keepSorted("minimumf");
   if (isa<arith::MinNumFOp>(op))
@@ -369,8 +369,9 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
        llvm::zip_equal(block.getArguments(), arguments))
     numbers[argument] = number;
   SignForms forms(algebra, block);
-  for (auto [value, number] : numbers)
-    forms.set(value, number.expr);
+  if (!forms.isEmpty())
+    for (auto [value, number] : numbers)
+      forms.set(value, number.expr);
   auto getOperands = [&](Operation &op) {
     return llvm::map_to_vector(
         op.getOperands(), [&](Value value) { return numbers.lookup(value); });
@@ -381,7 +382,8 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       if (auto extend = truncate.getIn().getDefiningOp<arith::ExtFOp>();
           extend && extend.getIn().getType() == truncate.getType()) {
         numbers[truncate] = numbers.lookup(extend.getIn());
-        forms.set(truncate, forms.get(extend.getIn()));
+        if (!forms.isEmpty())
+          forms.set(truncate, forms.get(extend.getIn()));
         continue;
       }
     SmallVector<Number> operands = getOperands(op);
