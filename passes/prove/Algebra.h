@@ -231,11 +231,6 @@ public:
   Expr add(Expr a, Expr b);
   /// The sum of many addends. One by one would take quadratic time.
   Expr sum(llvm::ArrayRef<Expr> addends);
-  /// A sum whose addends stay what they are, in any order: where it is 0, they
-  /// decide on its sign. An addend that is a sum gives its own addends.
-  Expr signedSum(llvm::ArrayRef<Expr> addends);
-  /// |a| with the sign of |b|, of which a sum is one as above.
-  Expr copySign(Expr a, Expr b);
   Expr subtract(Expr a, Expr b) { return add(a, negate(b)); }
   Expr negate(Expr a);
   Expr multiply(Expr a, Expr b);

@@ -9,7 +9,6 @@
 #include "llvm/ADT/DenseSet.h"
 
 #include <cmath>
-#include <numeric>
 
 using namespace zero;
 using namespace zero::prove;
@@ -37,10 +36,6 @@ static Expr operate(Algebra &algebra, llvm::StringRef name,
     return algebra.magnitude(operands[0]);
   if (name == "sum")
     return operands[0];
-  if (name == "signed_sum")
-    return algebra.signedSum(operands);
-  if (name == "copysign")
-    return algebra.copySign(operands[0], operands[1]);
   if (name == "select" && operands[1] == operands[2])
     return operands[1];
   return operands.size() == 2 && isSymmetric(name)
@@ -107,8 +102,6 @@ static double evaluateOperation(const Base &base, llvm::ArrayRef<double> x) {
     return x[0] - x[1];
   if (name == "addf")
     return x[0] + x[1];
-  if (name == "signed_sum")
-    return std::accumulate(x.begin() + 1, x.end(), x[0]);
   if (name == "mulf")
     return x[0] * x[1];
   if (name == "absf")
@@ -170,8 +163,7 @@ Algebra::evaluate(Expr a,
                   llvm::DenseMap<const void *, double> &known) {
   if (auto it = known.find(a); it != known.end())
     return it->second;
-  // -0 added to a number is the number, also if that is 0.
-  double sum = a->terms.empty() ? 0.0 : -0.0;
+  double sum = 0;
   for (const Term &term : a->terms) {
     double factor = 1;
     for (auto [base, exponent] : term.monomial) {

@@ -214,27 +214,6 @@ std::optional<Monomial> Algebra::multiply(const Monomial &a,
   return product;
 }
 
-Expr Algebra::signedSum(llvm::ArrayRef<Expr> addends) {
-  llvm::SmallVector<Expr> all;
-  for (Expr addend : addends) {
-    BaseRef base = addend->asBase();
-    if (base && base->kind == BaseKind::operation && base->name == "signed_sum")
-      all.append(base->operands.begin(), base->operands.end());
-    else if (addend->isZero())
-      all.push_back(addend);
-    else
-      for (const Term &term : addend->getTerms())
-        all.push_back(product(term.coefficient, term.monomial));
-  }
-  llvm::sort(all, [](Expr a, Expr b) { return a->getIndex() < b->getIndex(); });
-  return operation("signed_sum", all);
-}
-
-Expr Algebra::copySign(Expr a, Expr b) {
-  return operation("copysign",
-                   {a, b->getTerms().size() > 1 ? signedSum({b}) : b});
-}
-
 Expr Algebra::negate(Expr a) { return multiply(integer(-1), a); }
 
 Expr Algebra::multiply(Expr a, Expr b) {

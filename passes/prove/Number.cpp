@@ -12,8 +12,7 @@
 #include "passes/prove/Counts.h"
 #include "passes/prove/Exactness.h"
 #include "passes/prove/LostBits.h"
-#include "passes/prove/Range.h"
-#include "passes/prove/SignForms.h"
+#include "passes/prove/SignOfZero.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -176,22 +175,6 @@ static constexpr unsigned kDeepest = 1000;
 // Bodies
 //===----------------------------------------------------------------------===//
 
-/// The maximum of both. One that is never less than twice a positive constant
-/// is the maximum, rounded or not. If it is nan, so is the maximum.
-static Expr getMaximum(Algebra &algebra, Expr a, Expr b) {
-  auto getRange = [](Expr x) {
-    return evaluateRange(x, [](BaseRef) { return std::optional<Range>(); });
-  };
-  Range x = getRange(a), y = getRange(b);
-  auto isNeverLess = [](Range range, Range bound) {
-    return range.hasNumbers() && bound.isOne() && bound.least > 0 &&
-           range.least >= 2 * bound.least;
-  };
-  return isNeverLess(x, y)   ? a
-         : isNeverLess(y, x) ? b
-                             : algebra.symmetric("maximumf", a, b);
-}
-
 /// The number over the reals; null where the op is not known here.
 static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
@@ -230,13 +213,13 @@ static Expr evaluate(Algebra &algebra, Operation &op, ArrayRef<Number> x) {
   if (isa<math::AbsFOp>(op))
     return algebra.magnitude(x[0].expr);
   if (isa<math::CopySignOp>(op))
-    return algebra.copySign(x[0].expr, x[1].expr);
+    return keep("copysign");
   if (isa<arith::MinimumFOp>(op))
     return keepSorted("minimumf");
   if (isa<arith::MinNumFOp>(op))
     return keepSorted("minnumf");
   if (isa<arith::MaximumFOp>(op))
-    return getMaximum(algebra, x[0].expr, x[1].expr);
+    return keepSorted("maximumf");
   if (isa<arith::MaxNumFOp>(op))
     return keepSorted("maxnumf");
   if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
@@ -323,19 +306,6 @@ static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
   return findLostBits(algebra, addends, result);
 }
 
-/// The form of |result|, which |op| computes.
-static Expr makeForm(Algebra &algebra, Operation &op, const Number &result,
-                     SignForms &forms) {
-  if (result.computed == 0.0)
-    return algebra.constant(*result.computed);
-  SmallVector<Number> operands;
-  for (Value value : op.getOperands())
-    operands.emplace_back().expr = forms.get(value);
-  // What only the caller of evaluateBody() knows is no sum of these operands.
-  Expr made = evaluate(algebra, op, operands);
-  return made ? forms.make(op, made) : result.expr;
-}
-
 uint64_t Number::getWayTo(Type type) const {
   return llvm::hash_combine(type.getAsOpaquePointer(), way);
 }
@@ -368,10 +338,6 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
   for (auto [argument, number] :
        llvm::zip_equal(block.getArguments(), arguments))
     numbers[argument] = number;
-  SignForms forms(algebra, block);
-  if (!forms.isEmpty())
-    for (auto [value, number] : numbers)
-      forms.set(value, number.expr);
   auto getOperands = [&](Operation &op) {
     return llvm::map_to_vector(
         op.getOperands(), [&](Value value) { return numbers.lookup(value); });
@@ -382,13 +348,12 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       if (auto extend = truncate.getIn().getDefiningOp<arith::ExtFOp>();
           extend && extend.getIn().getType() == truncate.getType()) {
         numbers[truncate] = numbers.lookup(extend.getIn());
-        if (!forms.isEmpty())
-          forms.set(truncate, forms.get(extend.getIn()));
         continue;
       }
+    if (auto copySign = dyn_cast<math::CopySignOp>(op))
+      if (failed(checkSign(copySign)))
+        return failure();
     SmallVector<Number> operands = getOperands(op);
-    if (isa<math::CopySignOp>(op))
-      operands[1].expr = forms.get(op.getOperand(1));
     Number result;
     result.expr = evaluate(algebra, op, operands);
     if (!result.expr) {
@@ -440,11 +405,8 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       return op.emitOpError() << "depends on " << kDeepest
                               << " operations one after the other, which is "
                                  "more than the proof reads";
-    if (op.getNumResults() != 1)
-      continue;
-    numbers[op.getResult(0)] = result;
-    if (!forms.isEmpty())
-      forms.set(op.getResult(0), makeForm(algebra, op, result, forms));
+    if (op.getNumResults() == 1)
+      numbers[op.getResult(0)] = result;
   }
   return getOperands(*block.getTerminator());
 }

@@ -9,7 +9,6 @@
 #include "passes/prove/Bounds.h"
 
 #include <cmath>
-#include <numeric>
 
 using namespace zero;
 using namespace zero::prove;
@@ -170,9 +169,6 @@ static Range evaluateOperation(llvm::StringRef name, llvm::ArrayRef<Range> x) {
     return x[0];
   if (name == "addf")
     return add(x[0], x[1]);
-  if (name == "signed_sum")
-    return std::accumulate(x.begin() + 1, x.end(), x[0],
-                           [](Range a, Range b) { return add(a, b); });
   if (name == "mulf")
     return multiply(x[0], x[1]);
   if (name == "absf")

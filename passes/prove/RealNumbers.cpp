@@ -361,11 +361,7 @@ RealNumbers::Real RealNumbers::compute(BaseRef base) {
     return keep(base->name, x, bounds);
   };
   llvm::StringRef name = base->name;
-  // A zero has the sign of its form; see SignForms.h.
-  if (name == "copysign" && !x[1].bounds.isNotZero())
-    return keep("copysign " + std::to_string(base->operands[1]->getIndex()),
-                {x[0]}, std::nullopt);
-  if (name == "addf" || name == "signed_sum")
+  if (name == "addf")
     return add(x);
   if (name == "mulf")
     return multiply(x[0], x[1]);
