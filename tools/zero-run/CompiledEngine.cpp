@@ -211,6 +211,38 @@ LogicalResult CompiledEngine::bind(const ParameterInfo &parameter,
   return success();
 }
 
+zero_rt_status CompiledEngine::deliverEach(Rank &rank,
+                                           ArrayRef<Arrival *> list) {
+  zero_rt_status status = ZERO_RT_OK;
+  for (Arrival *arrival : list) {
+    zero_rt_timepoint release = 0;
+    if (!status)
+      status = zero_rt_step_gradient(rank.step, arrival->parameter,
+                                     &arrival->tensor, nullptr, &release);
+  }
+  return status;
+}
+
+/// Delivers several gradients in a call, as many as this rank draws.
+zero_rt_status CompiledEngine::deliverInBatches(Rank &rank,
+                                                ArrayRef<Arrival *> list) {
+  zero_rt_status status = ZERO_RT_OK;
+  while (!list.empty() && !status) {
+    size_t count = 1 + rank.random() % list.size();
+    SmallVector<int32_t> numbers;
+    SmallVector<zero_rt_tensor> tensors;
+    for (Arrival *arrival : list.take_front(count)) {
+      numbers.push_back(arrival->parameter);
+      tensors.push_back(arrival->tensor);
+    }
+    SmallVector<zero_rt_timepoint> releases(count);
+    status = zero_rt_step_gradients(rank.step, numbers.data(), tensors.data(),
+                                    int64_t(count), nullptr, releases.data());
+    list = list.drop_front(count);
+  }
+  return status;
+}
+
 bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
                                     std::vector<Arrival> &order) {
   auto next = order.begin();
@@ -224,10 +256,9 @@ bool CompiledEngine::deliverInOrder(Rank &rank, const RankInputs &inputs,
     auto end = std::find_if(next, order.end(), [&](const Arrival &arrival) {
       return arrival.backward != k;
     });
-    auto take = [&](Arrival &arrival) {
-      zero_rt_timepoint release = 0;
-      return zero_rt_step_gradient(rank.step, arrival.parameter,
-                                   &arrival.tensor, nullptr, &release);
+    auto take = [&](ArrayRef<Arrival *> list) {
+      return arrivals == Arrivals::shuffled ? deliverInBatches(rank, list)
+                                            : deliverEach(rank, list);
     };
     if (!check(rank, rank.units.runBackward(
                          rank.step, {&*next, size_t(end - next)}, take)))

@@ -93,6 +93,8 @@ private:
   bool deliver(Rank &rank, const RankInputs &inputs,
                std::vector<Arrival> &order);
   bool finish(Rank &rank, const RankInputs &inputs);
+  zero_rt_status deliverEach(Rank &rank, llvm::ArrayRef<Arrival *> list);
+  zero_rt_status deliverInBatches(Rank &rank, llvm::ArrayRef<Arrival *> list);
   bool upload(Rank &rank, std::vector<Arrival> &arrivals);
   void releaseLent(Rank &rank);
   bool readMeasured(Rank &rank);

@@ -107,8 +107,9 @@ static cl::opt<std::string>
                  cl::init("backward"), cl::cat(category),
                  cl::desc("Order of the gradients of a compiled step: the "
                           "last parameter\nfirst; another order on each rank "
-                          "in each backward pass; or such\norders with "
-                          "several backward passes open (default backward)"));
+                          "in each backward pass, several in\na call; or "
+                          "such orders with several backward passes "
+                          "open\n(default backward)"));
 static cl::opt<std::string>
     hintsFlag("hints", cl::value_desc("unknown|last|random"),
               cl::init("unknown"), cl::cat(category),

@@ -94,15 +94,15 @@ zero_rt_status Units::runForward(zero_rt_step *step) {
   return use(step, order, [](int32_t) { return ZERO_RT_OK; });
 }
 
-zero_rt_status
-Units::runBackward(zero_rt_step *step, MutableArrayRef<Arrival> order,
-                   llvm::function_ref<zero_rt_status(Arrival &)> deliver) {
+zero_rt_status Units::runBackward(
+    zero_rt_step *step, MutableArrayRef<Arrival> order,
+    llvm::function_ref<zero_rt_status(ArrayRef<Arrival *>)> deliver) {
   auto deliverOf = [&](int32_t unit) {
-    zero_rt_status status = ZERO_RT_OK;
+    SmallVector<Arrival *> ofUnit;
     for (Arrival &arrival : order)
-      if (!status && of(arrival.parameter) == unit)
-        status = deliver(arrival);
-    return status;
+      if (of(arrival.parameter) == unit)
+        ofUnit.push_back(&arrival);
+    return deliver(ofUnit);
   };
   if (!isDeclared && uses == UnitUses::random)
     std::shuffle(backward.begin(), backward.end(), random);

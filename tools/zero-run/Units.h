@@ -35,9 +35,9 @@ public:
   zero_rt_status runForward(zero_rt_step *step);
   /// Unshards each unit, from the last one on, and delivers its gradients from
   /// |order|, as a backward pass does. Those of no unit come first.
-  zero_rt_status
-  runBackward(zero_rt_step *step, llvm::MutableArrayRef<Arrival> order,
-              llvm::function_ref<zero_rt_status(Arrival &)> deliver);
+  zero_rt_status runBackward(
+      zero_rt_step *step, llvm::MutableArrayRef<Arrival> order,
+      llvm::function_ref<zero_rt_status(llvm::ArrayRef<Arrival *>)> deliver);
 
   /// The units to unshard one after the other so that |unit| is read behind
   /// |last|, in one forward pass if possible; -1 and -1: the first and the end
