@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 #include "llvm/ADT/Hashing.h"
 
@@ -350,9 +351,6 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         numbers[truncate] = numbers.lookup(extend.getIn());
         continue;
       }
-    if (auto copySign = dyn_cast<math::CopySignOp>(op))
-      if (failed(checkSign(copySign)))
-        return failure();
     SmallVector<Number> operands = getOperands(op);
     Number result;
     result.expr = evaluate(algebra, op, operands);
@@ -408,6 +406,13 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
     if (op.getNumResults() == 1)
       numbers[op.getResult(0)] = result;
   }
+  auto isZero = [&](Value value) {
+    return matchPattern(value, m_AnyZeroFloat()) ||
+           numbers.lookup(value).computed == 0.0;
+  };
+  for (auto op : block.getOps<math::CopySignOp>())
+    if (failed(checkSign(op, isZero)))
+      return failure();
   return getOperands(*block.getTerminator());
 }
 

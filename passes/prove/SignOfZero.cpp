@@ -15,6 +15,7 @@ using namespace zero;
 /// Whether |condition| compares |number| with 0. Returns in |isTrueAtZero| what
 /// it is where |number| is 0.
 static bool comparesWithZero(Value condition, Value number,
+                             llvm::function_ref<bool(Value)> isZero,
                              bool &isTrueAtZero) {
   auto compare = condition.getDefiningOp<arith::CmpFOp>();
   if (!compare)
@@ -22,7 +23,7 @@ static bool comparesWithZero(Value condition, Value number,
   Value other = compare.getLhs() == number   ? compare.getRhs()
                 : compare.getRhs() == number ? compare.getLhs()
                                              : Value();
-  if (!other || !matchPattern(other, m_AnyZeroFloat()))
+  if (!other || !isZero(other))
     return false;
   using Predicate = arith::CmpFPredicate;
   isTrueAtZero = llvm::is_contained(
@@ -33,21 +34,24 @@ static bool comparesWithZero(Value condition, Value number,
 }
 
 /// Whether the value of |use| has no effect where |number| is 0.
-static bool isUnusedAtZero(OpOperand &use, Value number) {
+static bool isUnusedAtZero(OpOperand &use, Value number,
+                           llvm::function_ref<bool(Value)> isZero) {
   auto select = dyn_cast<arith::SelectOp>(use.getOwner());
   bool isTrueAtZero = false;
   if (!select || use.getOperandNumber() == 0 ||
-      !comparesWithZero(select.getCondition(), number, isTrueAtZero))
+      !comparesWithZero(select.getCondition(), number, isZero, isTrueAtZero))
     return false;
   bool isTrueArm = use.getOperandNumber() == 1;
   return isTrueArm != isTrueAtZero;
 }
 
-LogicalResult prove::checkSign(math::CopySignOp op) {
+LogicalResult prove::checkSign(math::CopySignOp op,
+                               llvm::function_ref<bool(Value)> isZero) {
   Value number = op.getRhs();
   if (matchPattern(number, m_Constant()) ||
-      llvm::all_of(op->getUses(),
-                   [&](OpOperand &use) { return isUnusedAtZero(use, number); }))
+      llvm::all_of(op->getUses(), [&](OpOperand &use) {
+        return isUnusedAtZero(use, number, isZero);
+      }))
     return success();
   return op.emitOpError()
          << "takes the sign of a number that may be 0, and the sign of 0 "

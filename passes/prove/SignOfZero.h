@@ -13,9 +13,11 @@ namespace zero::prove {
 
 /// Checks that |op| takes the sign of no number that may be 0, unless the
 /// result is selected only where a comparison says that it is not 0. A constant
-/// has its own sign. Reason: over the reals a + b and -(-a - b) are equal, and
-/// where a is -b the first is 0 and the second -0.
-mlir::LogicalResult checkSign(mlir::math::CopySignOp op);
+/// has its own sign. |isZero| knows the constants that are 0 or -0. Reason:
+/// over the reals a + b and -(-a - b) are equal, and where a is -b the first is
+/// 0 and the second -0.
+mlir::LogicalResult checkSign(mlir::math::CopySignOp op,
+                              llvm::function_ref<bool(mlir::Value)> isZero);
 
 } // namespace zero::prove
 
