@@ -72,9 +72,9 @@ static LogicalResult verifyClip(Operation *op, Value input,
     return failure();
   if (!(max > 0))
     return op->emitOpError() << "max must be positive, got " << max;
-  if (!(epsilon.convertToDouble() >= 0))
+  if (!(epsilon.convertToDouble() > 0))
     return op->emitOpError()
-           << "epsilon must not be negative, got " << epsilon.convertToDouble();
+           << "epsilon must be positive, got " << epsilon.convertToDouble();
   if (!input || isa<BlockArgument>(input))
     return success();
   InFlightDiagnostic diag = op->emitOpError()

@@ -327,7 +327,7 @@ def Zero_ClipOp : Zero_InferredOp<"clip", [Pure, AttrSizedOperandSegments]> {
 
     - `clip_c1`: operands are as for `zero.norm`, and the norm is replicated;
     - `clip_c2`: `max` is a positive constant or a replicated argument of the step;
-      `epsilon` is not negative.
+      `epsilon` is positive: a norm of 0 divides by it alone.
 
     An argument that is a `max` must be positive and finite in each step: `apply` refuses the
     step otherwise.

@@ -21,42 +21,10 @@
 using namespace zero;
 using namespace zero::prove;
 
-/// The numbers n and d of a quotient n / d with a positive n, and d not
-/// negative. It is infinite and positive if d is 0: a root has no sign then.
-std::optional<std::pair<RealNumbers::Real, RealNumbers::Real>>
-RealNumbers::asRatio(Expr a) {
-  if (a->getTerms().size() != 1)
-    return std::nullopt;
-  Term over = a->getTerms()[0];
-  BaseRef under = nullptr;
-  llvm::erase_if(over.monomial, [&](auto factor) {
-    auto [base, exponent] = factor;
-    if (under || exponent != -1 || base->kind != BaseKind::operation ||
-        base->name != "sqrt" || get(base).bounds.isNotZero())
-      return false;
-    under = base;
-    return true;
-  });
-  if (!under)
-    return std::nullopt;
-  Real n = compute(over), d = get(under);
-  if (!n.isFinite || !n.bounds.isPositive() || !d.isFinite ||
-      !d.bounds.isNotNegative())
-    return std::nullopt;
-  return std::pair(n, d);
-}
-
 /// A number with the sign of |a| - |b|. It is 0 if these are equal.
 std::optional<RealNumbers::Real> RealNumbers::getDifference(Expr a, Expr b) {
-  auto minus = getNumber({-1, 1});
-  const Real x = get(a), y = get(b);
-  if (x.isFinite && y.isFinite)
+  if (get(a).isFinite && get(b).isFinite)
     return get(algebra.subtract(a, b));
-  // n / d - y has the sign of n - y d, also if d is 0.
-  if (auto ratio = asRatio(a); ratio && y.isFinite)
-    return add({ratio->first, multiply(minus, multiply(y, ratio->second))});
-  if (auto ratio = asRatio(b); ratio && x.isFinite)
-    return add({multiply(x, ratio->second), multiply(minus, ratio->first)});
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 
 #include "dialect/zero/Outcome.h"
 #include "passes/prove/Example.h"
+#include "passes/prove/SignOfInfinity.h"
 
 #include <cmath>
 
@@ -153,4 +154,6 @@ void prove::checkSemantics(Proof &proof, const StepSemantics &semantics) {
         << semantics.rounding->getName().getStringRef()
         << "', which may be rounded: expected sums over elements, whole "
            "numbers of backward passes, and comparisons of them";
+  if (!proof.report.hasErrors())
+    checkQuotients(proof, semantics);
 }

@@ -382,10 +382,5 @@ RealNumbers::Real RealNumbers::compute(BaseRef base) {
     return keepWith(minimum(x[0].bounds, x[1].bounds));
   if (isFinite && (name == "maximumf" || name == "maxnumf"))
     return keepWith(maximum(x[0].bounds, x[1].bounds));
-  // A limit of a quotient that is infinite where it divides by 0.
-  if (name == "minimumf")
-    for (int i : {0, 1})
-      if (x[i].isFinite && asRatio(base->operands[1 - i]))
-        return keepWith(minimum(x[i].bounds, Bounds::ofPositive()));
   return keepWith(std::nullopt);
 }

@@ -83,7 +83,6 @@ private:
   Expr multiplyBy(Expr a, const Factors &part, const Factors &whole);
   Expr reduce(Expr a);
 
-  std::optional<std::pair<Real, Real>> asRatio(Expr a);
   std::optional<Real> getDifference(Expr a, Expr b);
   Expr getSign(const Real &a);
   bool isMultiple(Expr a, Expr b);

@@ -41,8 +41,17 @@ zero.step @s on @m normalize() (%a: !zero.value<f64>) {
 
 zero.mesh @m <["dp" = 2]>
 zero.step @s on @m normalize() (%a: !zero.value<f64>) {
-  // expected-error@+1 {{epsilon must not be negative, got -1}}
+  // expected-error@+1 {{epsilon must be positive, got -1}}
   %0 = zero.clip_coefficient %a max 1.0 epsilon -1.0 : !zero.value<f64>
+  zero.return []
+}
+
+// -----
+
+zero.mesh @m <["dp" = 2]>
+zero.step @s on @m normalize() (%a: !zero.value<f64>) {
+  // expected-error@+1 {{epsilon must be positive, got 0}}
+  %0 = zero.clip_coefficient %a max 1.0 epsilon 0.0 : !zero.value<f64>
   zero.return []
 }
 
