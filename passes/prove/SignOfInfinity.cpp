@@ -97,9 +97,11 @@ Divisors::Found Divisors::compute(BaseRef base) {
           /*usesSign=*/false);
     return found;
   }
-  // 1 or 0 where it is a number.
-  if (name == "divf" || name == "subf")
+  // x / x and x - x are nan if x is infinite, whatever its sign is.
+  if (name == "divf" || name == "subf") {
+    found.used = find(base->operands[0]).used;
     return found;
+  }
   bool isPlain =
       name.empty() ||
       llvm::is_contained({"inverse", "sum", "addf", "mulf", "absf"}, name);
