@@ -16,6 +16,10 @@ using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
 
+static bool isOperation(BaseRef base, StringRef name) {
+  return base->kind == BaseKind::operation && base->name == name;
+}
+
 namespace {
 /// What is known of numbers where |number| is 0.
 struct RangesAtZero {
@@ -126,12 +130,8 @@ const Divisors::Found &Divisors::find(Expr a) {
       const Found &inside = find(base);
       unite(found.unsettled, inside.unsettled);
       unite(found.used, inside.used);
-      // An even power has no sign.
-      if (exponent % 2 == 0)
-        continue;
-      bool isInverse =
-          base->kind == BaseKind::operation && base->name == "inverse";
-      if (isInverse)
+      // A square may have been computed as -(0 - x * x), so its 0 has no sign.
+      if (exponent > 0 && isOperation(base, "inverse"))
         found.unsettled.insert(base->operands[0]);
       else if (exponent < 0 && !isNeverZero(base))
         found.unsettled.insert(algebra.product({1, 1}, {{base, 1}}));
