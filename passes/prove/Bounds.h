@@ -35,6 +35,10 @@ struct Bounds {
   bool isNotPositive() const { return most <= 0; }
   bool isNotZero() const { return notZero || least > 0 || most < 0; }
   bool isPositive() const { return least >= 0 && isNotZero(); }
+  /// Positive or negative, and known which.
+  bool hasSign() const {
+    return isNotZero() && (isNotNegative() || isNotPositive());
+  }
   bool holds(const Bounds &other) const {
     return least <= other.least && other.most <= most;
   }

@@ -112,7 +112,7 @@ bool RealNumbers::areEqual(const Real &a, const Real &b) {
   return multiplyBy(a.over, a.under, both) == multiplyBy(b.over, b.under, both);
 }
 
-/// |a| is finite and not 0.
+/// |a| is finite and has a sign.
 RealNumbers::Real RealNumbers::invert(const Real &a) {
   Real inverse{atoms.integer(1), {}, prove::invert(a.bounds), true};
   bool isPositive = a.bounds.isNotNegative();
@@ -153,7 +153,7 @@ RealNumbers::Real RealNumbers::raise(const Real &a, int64_t exponent) {
     power.bounds = prove::raise(a.bounds, exponent);
     return power;
   }
-  if (a.isFinite && a.bounds.isNotZero())
+  if (a.isFinite && a.bounds.hasSign())
     return raise(invert(a), -exponent);
   return raise(keep("inverse", a, std::nullopt), -exponent);
 }
@@ -311,7 +311,7 @@ RealNumbers::Real RealNumbers::compute(const Term &term) {
   // What is divided by a number that may be 0 is one number, not a sum.
   bool isFinite = llvm::all_of(term.monomial, [&](auto factor) {
     return isDividedSum(factor.first) || factor.second > 0 ||
-           (get(factor.first).isFinite && get(factor.first).bounds.isNotZero());
+           (get(factor.first).isFinite && get(factor.first).bounds.hasSign());
   });
   Real product = getNumber(term.coefficient);
   for (auto [base, exponent] : term.monomial) {

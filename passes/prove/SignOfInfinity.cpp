@@ -22,21 +22,37 @@ static bool isOperation(BaseRef base, StringRef name) {
 
 namespace {
 /// What is known of numbers where |number| is 0.
-struct RangesAtZero {
-  Expr number;
+class RangesAtZero {
+public:
+  explicit RangesAtZero(Expr number) {
+    // A root and a magnitude are 0 where their operand is.
+    for (Expr zero = number; zero;) {
+      zeros.push_back(zero);
+      BaseRef base = zero->asBase();
+      bool goesOn =
+          base && (isOperation(base, "sqrt") || isOperation(base, "absf"));
+      zero = goesOn ? base->operands[0] : nullptr;
+    }
+  }
 
   std::optional<Range> operator()(BaseRef base) const {
-    if (number->asBase() == base)
+    if (llvm::any_of(zeros, [&](Expr zero) { return zero->asBase() == base; }))
       return Range::ofNumber(0);
     if (!StringRef(base->name).starts_with("cmpf "))
       return std::nullopt;
     // A sum is no base.
     auto evaluate = [&](Expr side) {
-      return side == number ? Range::ofNumber(0) : evaluateRange(side, *this);
+      bool isZero = llvm::any_of(
+          zeros, [&](Expr zero) { return isMultiple(side, zero); });
+      return isZero ? Range::ofNumber(0) : evaluateRange(side, *this);
     };
     return compareRanges(base->name, evaluate(base->operands[0]),
                          evaluate(base->operands[1]));
   }
+
+private:
+  static bool isMultiple(Expr a, Expr b);
+  llvm::SmallVector<Expr, 2> zeros;
 };
 
 /// Finds divisors that may be 0.
@@ -65,6 +81,40 @@ private:
 };
 } // namespace
 
+/// Whether |a| is |b| times a fraction.
+bool RangesAtZero::isMultiple(Expr a, Expr b) {
+  llvm::ArrayRef<Term> x = a->getTerms(), y = b->getTerms();
+  if (x.size() != y.size() || x.empty())
+    return false;
+  auto haveRatioOfFirst = [&](const Term &p, const Term &q) {
+    auto left = prove::multiply(p.coefficient, y[0].coefficient);
+    return left && left == prove::multiply(q.coefficient, x[0].coefficient) &&
+           p.monomial == q.monomial;
+  };
+  return llvm::all_of(llvm::zip_equal(x, y), [&](auto terms) {
+    return haveRatioOfFirst(std::get<0>(terms), std::get<1>(terms));
+  });
+}
+
+/// Whether |condition| may be |truth| where |number| is 0.
+static bool mayHoldAtZero(Expr condition, bool truth, Expr number) {
+  Range range = evaluateRange(condition, RangesAtZero(number));
+  return !range.isOne() || range.least == double(truth);
+}
+
+/// Whether |a| may be 0, without facts of an applied step.
+static bool mayBeZero(Expr a) {
+  if (!evaluateRange(a, [](BaseRef) { return std::nullopt; }).has(0))
+    return false;
+  BaseRef base = a->asBase();
+  if (!base || !isOperation(base, "select"))
+    return true;
+  return llvm::any_of(ArrayRef({true, false}), [&](bool truth) {
+    Expr arm = base->operands[truth ? 1 : 2];
+    return mayHoldAtZero(base->operands[0], truth, arm) && mayBeZero(arm);
+  });
+}
+
 static void unite(Divisors::Set &set, const Divisors::Set &other) {
   set.insert(other.begin(), other.end());
 }
@@ -72,15 +122,11 @@ static void unite(Divisors::Set &set, const Divisors::Set &other) {
 /// The divisors of |arm|, which is selected if |condition| is |truth|.
 static Divisors::Found findSelected(const Divisors::Found &arm, Expr condition,
                                     bool truth) {
-  auto mayBeSelected = [&](Expr divisor) {
-    Range range = evaluateRange(condition, RangesAtZero{divisor});
-    return !range.isOne() || range.least == double(truth);
-  };
   Divisors::Found found;
   for (auto [from, to] : {std::pair(&arm.unsettled, &found.unsettled),
                           std::pair(&arm.used, &found.used)})
     for (Expr divisor : *from)
-      if (mayBeSelected(divisor))
+      if (mayHoldAtZero(condition, truth, divisor))
         to->insert(divisor);
   return found;
 }
@@ -106,9 +152,9 @@ Divisors::Found Divisors::compute(BaseRef base) {
     found.used = find(base->operands[0]).used;
     return found;
   }
-  bool isPlain =
-      name.empty() ||
-      llvm::is_contained({"inverse", "sum", "addf", "mulf", "absf"}, name);
+  bool isPlain = name.empty() ||
+                 llvm::is_contained(
+                     {"inverse", "sum", "addf", "mulf", "absf", "sqrt"}, name);
   for (auto [i, operand] : llvm::enumerate(base->operands))
     add(find(operand), !isPlain && !(name == "copysign" && i == 0));
   return found;
@@ -173,8 +219,7 @@ bool Quotients::isNotZero(Expr divisor, const Facts &facts) {
 bool Quotients::isNotZero(Expr divisor, const ParameterSemantics *parameter) {
   if (notZero.contains(divisor))
     return true;
-  auto everything = [](BaseRef) { return std::nullopt; };
-  bool isKnown = !evaluateRange(divisor, everything).has(0);
+  bool isKnown = !mayBeZero(divisor);
   if (!isKnown && !facts)
     facts = findFacts(proof.algebra, semantics, semantics);
   // Facts of state are a precondition, so only where there is no other way.

@@ -14,8 +14,8 @@ namespace zero::prove {
 /// Checks that no number of |semantics| depends on the sign of a quotient that
 /// is infinite because its divisor is 0. Reason: over the reals -x and 0 - x
 /// are equal. Where x is 0 the first is -0 and the second 0, so quotients by
-/// them are infinite with opposite signs. A comparison, a minimum, a maximum or
-/// a root makes numbers of them that differ.
+/// them are infinite with opposite signs. A comparison, a minimum or a maximum
+/// makes finite numbers of them that differ.
 ///
 /// Such a quotient may be selected by a condition that does not hold where the
 /// divisor is 0.

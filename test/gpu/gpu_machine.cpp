@@ -87,7 +87,7 @@ static zero_rt_status tryNccl(CudaDevice &device, Interconnect &interconnect) {
   FabricId id;
   ZERO_RT_TRY(interconnect.makeId(id));
   std::unique_ptr<Fabric> fabric;
-  ZERO_RT_TRY(interconnect.connect(id, 0, 1, &fabric));
+  ZERO_RT_TRY(interconnect.connect(id, 0, 1, /*hasQueue=*/false, &fabric));
   return tryFabric(device, *fabric);
 }
 
