@@ -14,6 +14,7 @@
 #ifndef ZERO_RT_COMM_COMMUNICATOR_H
 #define ZERO_RT_COMM_COMMUNICATOR_H
 
+#include "comm/lane.h"
 #include "comm/messenger.h"
 #include "comm/tag.h"
 #include "device/device.h"
@@ -70,6 +71,17 @@ public:
   /// A number that all ranks agree on between two collectives, and that is
   /// never returned twice. Never 0.
   virtual uint64_t position() const = 0;
+
+  /// Opens this rank's ends of |lanes| for |step|. Null: this rank has no end
+  /// of the lane, or hosts exchange the data of devices. All ranks call it with
+  /// the same lanes.
+  virtual zero_rt_status openLanes(uint64_t step,
+                                   const std::vector<LaneEnds> &lanes,
+                                   std::vector<std::unique_ptr<Lane>> &out) {
+    out.clear();
+    out.resize(lanes.size());
+    return ZERO_RT_OK;
+  }
 
   /// Prepares the collectives of |step|. All ranks call it.
   virtual zero_rt_status joinStep(uint64_t step) = 0;

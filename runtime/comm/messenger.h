@@ -69,6 +69,8 @@ public:
   /// Counts the messages of this and earlier windows as taken.
   virtual void dropUnread(uint64_t step, int64_t window) = 0;
 
+  /// Whether rank |from| has declared that it sends nothing more in |step|.
+  virtual bool hasLeft(int32_t from, uint64_t step) = 0;
   /// Declares that this rank sends nothing more in |step|. Waits until the
   /// other ranks have taken its messages or have left the step, at most for the
   /// timeout. Untaken messages are lost. Comes after Communicator::leaveStep.

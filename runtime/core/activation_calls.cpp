@@ -143,6 +143,17 @@ static zero_rt_status checkShape(const Subject &subject, const int64_t *shape,
   return ZERO_RT_OK;
 }
 
+/// Sends a copy of |payload|, over a lane or over the hosts.
+static zero_rt_status sendTensor(Step &step, int32_t to,
+                                 const MessageName &name,
+                                 const Payload &payload) {
+  if (step.lanes.areOpen())
+    return step.lanes.send(to, name, payload);
+  Outgoing *packed = nullptr;
+  ZERO_RT_TRY(packTensor(step, payload, packed));
+  return step.runtime->messenger->send(to, name, packed->message);
+}
+
 zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
                            const zero_rt_tensor *tensor, const int64_t *shape,
                            zero_rt_stream *stream) {
@@ -177,31 +188,28 @@ zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
       tensor, isGradient ? "gradient of activation" : "activation",
       step->text(subject.row->name), subject.row->dtype, elements, given));
 
-  Outgoing *header = nullptr, *payload = nullptr;
-  bool needsHeader = subject.isSource && subject.isDynamic();
-  const char *name = step->text(subject.row->name);
-  if (needsHeader)
-    ZERO_RT_TRY(packExtents(*step, extents, name, header));
-  int64_t bytes = elements * elementSize(subject.row->dtype);
+  Outgoing *header = nullptr;
+  Payload payload = {given.data, elements * elementSize(subject.row->dtype),
+                     stream, step->text(subject.row->name)};
+  if (subject.isSource && subject.isDynamic())
+    ZERO_RT_TRY(packExtents(*step, extents, payload.activation, header));
+  MessageName message = subject.message;
+  message.isGradient = isGradient;
   if (zero_rt_status status =
-          packTensor(*step, given.data, bytes, stream, name, payload)) {
+          sendTensor(*step, subject.peer, message, payload)) {
     if (header)
       header->message.isTaken = true; // a header is not sent alone
     return status;
   }
   zero_rt_counters &counters = step->runtime->counters;
-  Messenger &messenger = *step->runtime->messenger;
-  MessageName message = subject.message;
-  message.isGradient = isGradient;
   if (header) {
     message.isHeader = true;
-    ZERO_RT_TRY(messenger.send(subject.peer, message, header->message));
+    ZERO_RT_TRY(
+        step->runtime->messenger->send(subject.peer, message, header->message));
     ++counters.activation_headers_sent;
-    message.isHeader = false;
   }
-  ZERO_RT_TRY(messenger.send(subject.peer, message, payload->message));
   ++counters.activations_sent;
-  counters.activation_bytes_sent += bytes;
+  counters.activation_bytes_sent += payload.bytes;
   passage.isSent = true;
   passage.shape = std::move(extents);
   return ZERO_RT_OK;
@@ -262,13 +270,16 @@ zero_rt_status calls::receive(Step *step, int32_t activation,
       step->text(subject.row->name), subject.row->dtype, elements, given));
   MessageName name = subject.message;
   name.isGradient = isGradient;
-  ZERO_RT_TRY(receiveTensor(
-      *step, given.data, elements * elementSize(subject.row->dtype), stream,
-      step->text(subject.row->name), [&](void *data, int64_t bytes) {
-        return step->runtime->messenger->receive(
-            subject.peer, name, data, bytes,
-            subject.describe(isGradient).c_str());
-      }));
+  Payload payload = {given.data, elements * elementSize(subject.row->dtype),
+                     stream, step->text(subject.row->name)};
+  std::string what = subject.describe(isGradient);
+  ZERO_RT_TRY(
+      step->lanes.areOpen()
+          ? step->lanes.receive(subject.peer, name, payload, what)
+          : receiveTensor(*step, payload, [&](void *data, int64_t bytes) {
+              return step->runtime->messenger->receive(subject.peer, name, data,
+                                                       bytes, what.c_str());
+            }));
   subject.passage->isReceived = true;
   return ZERO_RT_OK;
 }
@@ -313,8 +324,17 @@ std::string zero_rt::describe(const Step &step, const MessageName &name,
          " from rank " + std::to_string(from);
 }
 
+bool zero_rt::findUnread(Step &step, bool waits, MessageName &name,
+                         int32_t &from) {
+  int64_t window = step.activations.window;
+  return step.lanes.findUnread(window, waits, name, from) ||
+         step.runtime->messenger->findUnread(step.id, window, waits, name,
+                                             from);
+}
+
 void zero_rt::endWindow(Step &step) {
   ActivationState &state = step.activations;
+  step.lanes.dropUnread(state.window);
   step.runtime->messenger->dropUnread(step.id, state.window++);
   state.passages.clear();
 }

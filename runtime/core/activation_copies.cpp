@@ -18,14 +18,18 @@
 
 using namespace zero_rt;
 
+/// Where hosts read and write messages.
+static int32_t getHostSpace(const Step &step) {
+  return step.device().isImmediate() ? ZERO_RT_SPACE_DEVICE
+                                     : ZERO_RT_SPACE_HOST;
+}
+
 /// Memory for |bytes| of a message in |block|.
-static zero_rt_status reserve(Step &step, int64_t bytes, const char *name,
-                              Block &block) {
+static zero_rt_status reserve(Step &step, int32_t space, int64_t bytes,
+                              const char *name, Block &block) {
   if (block.data && block.bytes >= bytes)
     return ZERO_RT_OK;
   step.runtime->memory.release(block);
-  int32_t space =
-      step.device().isImmediate() ? ZERO_RT_SPACE_DEVICE : ZERO_RT_SPACE_HOST;
   return step.runtime->memory.allocate(space, ZERO_RT_ROLE_STAGING, bytes, name,
                                        block);
 }
@@ -51,7 +55,7 @@ static zero_rt_status takeOutgoing(Step &step, int64_t bytes, const char *name,
     out = &step.activations.outgoing.emplace_back();
     out->message.isTaken = true;
   }
-  ZERO_RT_TRY(reserve(step, bytes, name, out->block));
+  ZERO_RT_TRY(reserve(step, getHostSpace(step), bytes, name, out->block));
   out->message.data = out->block.data;
   out->message.bytes = bytes;
   return ZERO_RT_OK;
@@ -91,49 +95,57 @@ static zero_rt_status queueCopy(Step &step, Stream to, void *dst,
   return device.mark(copied, after);
 }
 
-zero_rt_status zero_rt::packTensor(Step &step, const void *data, int64_t bytes,
-                                   zero_rt_stream *stream, const char *name,
+zero_rt_status zero_rt::packTensor(Step &step, const Payload &payload,
                                    Outgoing *&out) {
-  ZERO_RT_TRY(takeOutgoing(step, bytes, name, out));
+  ZERO_RT_TRY(takeOutgoing(step, payload.bytes, payload.activation, out));
   if (step.device().isImmediate()) {
-    ZERO_RT_TRY(step.device().copy(out->block.data, data, bytes));
-  } else if (bytes) {
+    ZERO_RT_TRY(
+        step.device().copy(out->block.data, payload.data, payload.bytes));
+  } else if (payload.bytes) {
     zero_rt_timepoint copied = 0;
-    ZERO_RT_TRY(queueCopy(step, Stream::ToHost, out->block.data, data, bytes,
-                          stream, copied));
+    ZERO_RT_TRY(queueCopy(step, Stream::ToHost, out->block.data, payload.data,
+                          payload.bytes, payload.stream, copied));
     ZERO_RT_TRY(step.device().wait(copied));
   }
   out->message.isTaken = false;
   return ZERO_RT_OK;
 }
 
+zero_rt_status zero_rt::takeCopy(Step &step, std::list<Copy> &copies,
+                                 int32_t space, const Payload &payload,
+                                 Copy *&out) {
+  out = nullptr;
+  for (Copy &old : copies) {
+    bool hasPassed = false;
+    ZERO_RT_TRY(step.device().hasPassed(old.usedUntil, hasPassed));
+    if (hasPassed && !old.isHeld &&
+        (!out || isBetter(old.block, out->block, payload.bytes)))
+      out = &old;
+  }
+  if (!out)
+    out = &copies.emplace_back();
+  return reserve(step, space, payload.bytes, payload.activation, out->block);
+}
+
 zero_rt_status zero_rt::receiveTensor(
-    Step &step, void *data, int64_t bytes, zero_rt_stream *stream,
-    const char *name,
+    Step &step, const Payload &payload,
     const std::function<zero_rt_status(void *, int64_t)> &receive) {
   Device &device = step.device();
-  if (device.isImmediate() || bytes == 0)
-    return receive(data, bytes);
-  Incoming *found = nullptr;
-  for (Incoming &old : step.activations.incoming) {
-    bool hasPassed = false;
-    ZERO_RT_TRY(device.hasPassed(old.copied, hasPassed));
-    if (hasPassed && (!found || isBetter(old.block, found->block, bytes)))
-      found = &old;
-  }
-  if (!found)
-    found = &step.activations.incoming.emplace_back();
-  ZERO_RT_TRY(reserve(step, bytes, name, found->block));
-  ZERO_RT_TRY(receive(found->block.data, bytes));
-  ZERO_RT_TRY(queueCopy(step, Stream::ToDevice, data, found->block.data, bytes,
-                        stream, found->copied));
-  return device.precede(stream, found->copied);
+  if (device.isImmediate() || payload.bytes == 0)
+    return receive(payload.data, payload.bytes);
+  Copy *copy = nullptr;
+  ZERO_RT_TRY(takeCopy(step, step.activations.incoming, getHostSpace(step),
+                       payload, copy));
+  ZERO_RT_TRY(receive(copy->block.data, payload.bytes));
+  ZERO_RT_TRY(queueCopy(step, Stream::ToDevice, payload.data, copy->block.data,
+                        payload.bytes, payload.stream, copy->usedUntil));
+  return device.precede(payload.stream, copy->usedUntil);
 }
 
 void zero_rt::releaseCopies(Step &step) {
   for (Outgoing &outgoing : step.activations.outgoing)
     step.runtime->memory.release(outgoing.block);
   // The release of memory of the host waits for queued work.
-  for (Incoming &incoming : step.activations.incoming)
+  for (Copy &incoming : step.activations.incoming)
     step.runtime->memory.release(incoming.block);
 }

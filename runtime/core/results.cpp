@@ -56,10 +56,9 @@ static zero_rt_status post(Step &step) {
   // A message may still be in transit. Ranks of an immediate device come here
   // only if one is missing.
   MessageName unread;
-  mine.hasUnread = step.library->num_activations > 0 &&
-                   step.runtime->messenger->findUnread(
-                       step.id, step.activations.window,
-                       step.device().isImmediate(), unread, mine.unreadFrom);
+  mine.hasUnread =
+      step.library->num_activations > 0 &&
+      findUnread(step, step.device().isImmediate(), unread, mine.unreadFrom);
   mine.unreadActivation = unread.activation;
   mine.unreadIsGradient = unread.isGradient;
   mine.unreadMicroBatch = unread.microBatch;

@@ -136,6 +136,7 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     auto handle = std::make_unique<zero_rt_runtime>();
     auto runtime =
         std::make_unique<Runtime>(ranks, rank, std::move(device), given);
+    runtime->timeoutMs = timeoutMs;
     ZERO_RT_TRY(ranks.join(rank, timeoutMs, *runtime->device,
                            runtime->communicator, runtime->messenger));
     // The file of a rank that has joined already stays as it is.

@@ -29,6 +29,7 @@ struct Runtime {
   bool poison;
   bool checkPreconditions;
   bool findNonfinite;
+  int64_t timeoutMs = 0;   // of waits for other ranks
   int64_t steps = 0;       // that exist
   uint64_t timepoints = 0; // given out, 0 aside
   /// Release points of gradients that wait in the caller's memory.

@@ -48,11 +48,13 @@ Step::Step(Runtime &runtime, std::unique_ptr<const KnownLibrary> known)
 Step::~Step() {
   if (handle)
     handle->object = nullptr;
+  lanes.disconnect();       // queued work may wait for them
   (void)device().finish();  // other ranks may read memory of queued work
   sequence.writers.clear(); // streams of the caller may not exist any more
   dropWaiting(*this);
   dropBackwards(*this);
   releaseCopies(*this);
+  lanes.release();
   program.reset();
   for (StreamEvent &event : events)
     if (!event.isMarked)

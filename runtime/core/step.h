@@ -7,6 +7,7 @@
 #ifndef ZERO_RT_CORE_STEP_H
 #define ZERO_RT_CORE_STEP_H
 
+#include "core/activation_lanes.h"
 #include "core/activations.h"
 #include "core/arrival_batch.h"
 #include "core/backwards.h"
@@ -137,6 +138,7 @@ struct Step {
   ArrivalBatch batch;
   NamedBackwards backwards;
   ActivationState activations;
+  ActivationLanes lanes{*this};
   /// By parameter: a digest of the gradients since the last apply; 0: none has
   /// arrived. Empty unless preconditions are checked.
   std::vector<uint64_t> gradientDigests;

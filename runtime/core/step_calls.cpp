@@ -122,7 +122,7 @@ static zero_rt_status joinGroups(Step &step) {
     ZERO_RT_TRY(step.runtime->communicator->split(step.id, group.members, end));
     group.end = std::move(end);
   }
-  return ZERO_RT_OK;
+  return step.lanes.open();
 }
 
 /// The result of |reports| for this rank. A failure of the rank itself comes
@@ -229,6 +229,10 @@ zero_rt_status calls::step_create(Runtime *runtime,
 zero_rt_status calls::step_destroy(Step *step) {
   std::unique_ptr<Step> owned(step);
   step->runtime->communicator->leaveStep(step->id);
+  (void)guarded("step_destroy", [&]() -> zero_rt_status {
+    step->lanes.leave();
+    return ZERO_RT_OK;
+  });
   step->runtime->messenger->leaveStep(step->id);
   return ZERO_RT_OK;
 }

@@ -14,7 +14,7 @@
 #ifndef ZERO_RT_DEVICE_INTERCONNECT_H
 #define ZERO_RT_DEVICE_INTERCONNECT_H
 
-#include "zero_rt/status.h"
+#include "zero_rt/abi.h"
 
 #include <cstdint>
 #include <memory>
@@ -61,6 +61,9 @@ public:
   /// Runs all |trades| at once. Equivalent to: a group of ncclSend and
   /// ncclRecv.
   virtual zero_rt_status trade(const std::vector<Trade> &trades) = 0;
+  /// The stream of the operations, if it is the fabric's own; else null:
+  /// operations are queued to the selected stream of the device.
+  virtual zero_rt_stream *getQueue() = 0;
 
   /// Whether all operations are queued; before the first operation, whether all
   /// ranks have connected. Errors: device_failed (also of earlier operations).
@@ -98,8 +101,9 @@ public:
   virtual std::string describe() const = 0;
   virtual zero_rt_status makeId(FabricId &out) = 0;
   /// Begins to connect this rank's end. The other ranks may connect later.
+  /// |hasQueue|: the fabric has a stream of its own.
   virtual zero_rt_status connect(const FabricId &id, int32_t rank,
-                                 int32_t ranks,
+                                 int32_t ranks, bool hasQueue,
                                  std::unique_ptr<Fabric> *out) = 0;
   /// Whether the caller has lent its end of a fabric of all ranks.
   virtual bool hasLent() const = 0;

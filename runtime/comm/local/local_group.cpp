@@ -155,6 +155,9 @@ public:
   void dropUnread(uint64_t step, int64_t window) override {
     mine().dropUnread(step, window);
   }
+  bool hasLeft(int32_t from, uint64_t step) override {
+    return group.meeting.hasLeft(from, step);
+  }
   void leaveStep(uint64_t step) override {
     auto deadline =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);

@@ -7,7 +7,6 @@
 #include "comm/process/fabric_communicator.h"
 
 #include "core/numeric.h"
-#include "core/pause.h"
 #include "core/status.h"
 
 #include <algorithm>
@@ -48,22 +47,6 @@ FabricCommunicator::~FabricCommunicator() {
 // Groups and steps
 //===----------------------------------------------------------------------===//
 
-/// Waits until all ranks have connected to a fabric, or until its operations
-/// are queued or sent. This may wait for other ranks.
-zero_rt_status FabricCommunicator::awaitReady(std::chrono::milliseconds most) {
-  Deadline begin = std::chrono::steady_clock::now();
-  for (Pause pause;; pause()) {
-    bool isReady = false;
-    ZERO_RT_TRY(watched->fabric->poll(isReady));
-    if (isReady)
-      return ZERO_RT_OK;
-    ZERO_RT_TRY(watchdog->look());
-    if (std::chrono::steady_clock::now() - begin >= most)
-      return fail(ZERO_RT_TIMEOUT, "it did not finish within %lld ms",
-                  (long long)most.count());
-  }
-}
-
 /// Destroys the fabric, if there is one. After one second the fabric itself
 /// sends the rest, for longer than this object lives.
 void FabricCommunicator::disconnect() {
@@ -75,7 +58,7 @@ void FabricCommunicator::disconnect() {
       return ZERO_RT_OK;
     ZERO_RT_TRY(device.finish());
     ZERO_RT_TRY(watched->fabric->close());
-    return awaitReady(std::chrono::seconds(1));
+    return watchdog->awaitReady(*watched->fabric, std::chrono::seconds(1));
   });
   watchdog->remove(*watched);
   watched.reset();
@@ -129,13 +112,15 @@ zero_rt_status FabricCommunicator::connect(uint64_t step, bool &isAgreed) {
                      interconnect.describe();
   zero_rt_status status =
       mine.lends ? interconnect.borrow(&fabric)
-                 : interconnect.connect(offers[0].id, index, size(), &fabric);
+                 : interconnect.connect(offers[0].id, index, size(),
+                                        /*hasQueue=*/false, &fabric);
   if (!status) {
     watched =
         std::make_unique<WatchedFabric>(watchdog->link, watchdog->desync, group,
                                         members, timeoutMs, std::move(fabric));
     watchdog->add(*watched);
-    status = awaitReady(std::chrono::milliseconds(timeoutMs));
+    status = watchdog->awaitReady(*watched->fabric,
+                                  std::chrono::milliseconds(timeoutMs));
   }
   // All ranks have a step, or none has.
   if (!status) {
@@ -231,7 +216,7 @@ zero_rt_status FabricCommunicator::run(const Tag &tag, Body &&body) {
 zero_rt_status FabricCommunicator::submit(zero_rt_status status) {
   ZERO_RT_TRY(status);
   // The watchdog finds the ranks that are missing.
-  return awaitReady(std::chrono::hours(24 * 365));
+  return watchdog->awaitReady(*watched->fabric, std::chrono::hours(24 * 365));
 }
 
 /// Enlarges the staging memory if it is too small.

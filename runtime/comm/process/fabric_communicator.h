@@ -49,6 +49,8 @@ public:
   }
   zero_rt_status split(uint64_t step, const std::vector<int32_t> &members,
                        std::unique_ptr<Communicator> &out) override;
+  zero_rt_status openLanes(uint64_t step, const std::vector<LaneEnds> &lanes,
+                           std::vector<std::unique_ptr<Lane>> &out) override;
   uint64_t position() const override { return host->position(); }
   zero_rt_status joinStep(uint64_t step) override;
   void leaveStep(uint64_t step) override;
@@ -66,8 +68,12 @@ private:
   bool isWhole() const { return size() == watchdog->link.ranks(); }
   zero_rt_status connect(uint64_t step, bool &isAgreed);
   zero_rt_status reconnect(uint64_t step);
+  zero_rt_status tradeIds(uint64_t step, const std::vector<LaneEnds> &lanes,
+                          std::vector<FabricId> &ids, bool &isAgreed);
+  zero_rt_status connectLanes(const std::vector<LaneEnds> &lanes,
+                              const std::vector<FabricId> &ids,
+                              std::vector<std::unique_ptr<Lane>> &out);
   void disconnect();
-  zero_rt_status awaitReady(std::chrono::milliseconds most);
   template <typename Body> zero_rt_status run(const Tag &tag, Body &&body);
   zero_rt_status submit(zero_rt_status status);
   zero_rt_status reserve(int64_t bytes);

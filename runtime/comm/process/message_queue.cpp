@@ -197,6 +197,11 @@ void MessageQueue::dropUnread(uint64_t step, int64_t window) {
   }
 }
 
+bool MessageQueue::hasLeft(int32_t from, uint64_t step) {
+  (void)poll(); // an error shows in the next call
+  return incoming.at(from).isOver || link.hasEnded(from, step);
+}
+
 void MessageQueue::leaveStep(uint64_t step, int64_t timeoutMs) {
   Header farewell;
   farewell.name.step = step;

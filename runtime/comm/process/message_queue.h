@@ -36,6 +36,7 @@ public:
   bool findUnread(uint64_t step, int64_t window, bool waits, MessageName &name,
                   int32_t &from);
   void dropUnread(uint64_t step, int64_t window);
+  bool hasLeft(int32_t from, uint64_t step);
   void leaveStep(uint64_t step, int64_t timeoutMs);
 
 private:
@@ -98,6 +99,9 @@ public:
   }
   void dropUnread(uint64_t step, int64_t window) override {
     queue->dropUnread(step, window);
+  }
+  bool hasLeft(int32_t from, uint64_t step) override {
+    return queue->hasLeft(from, step);
   }
   void leaveStep(uint64_t step) override { queue->leaveStep(step, timeoutMs); }
 

@@ -6,6 +6,7 @@
 
 #include "comm/process/watchdog.h"
 
+#include "core/pause.h"
 #include "core/status.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using namespace zero_rt;
 WatchedFabric::WatchedFabric(Link &link, DesyncCheck &desync, uint64_t group,
                              std::vector<int32_t> members, int64_t timeoutMs,
                              std::unique_ptr<Fabric> fabric)
-    : group(group), fabric(std::move(fabric)), link(link), desync(desync),
+    : Watched(std::move(fabric)), group(group), link(link), desync(desync),
       members(std::move(members)), timeout(timeoutMs) {
   desync.join(group, this->members);
 }
@@ -86,7 +87,7 @@ zero_rt_status WatchedFabric::look() {
 // All fabrics
 //===----------------------------------------------------------------------===//
 
-void Watchdog::add(WatchedFabric &fabric) {
+void Watchdog::add(Watched &fabric) {
   fabrics.push_back(&fabric);
   if (!thread.joinable() && link.transport.any_thread)
     thread = std::thread([this] { run(); });
@@ -122,14 +123,14 @@ void Watchdog::run() {
   }
 }
 
-void Watchdog::remove(WatchedFabric &fabric) {
+void Watchdog::remove(Watched &fabric) {
   fabrics.erase(std::find(fabrics.begin(), fabrics.end(), &fabric));
 }
 
 void Watchdog::abort() {
-  for (WatchedFabric *fabric : fabrics)
+  for (Watched *fabric : fabrics)
     fabric->fabric->abort();
-  for (WatchedFabric *fabric : fabrics)
+  for (Watched *fabric : fabrics)
     fabric->fabric->awaitEnd();
 }
 
@@ -154,6 +155,21 @@ zero_rt_status Watchdog::check() {
   return status ? giveUp(status) : status;
 }
 
+zero_rt_status Watchdog::awaitReady(Fabric &fabric,
+                                    std::chrono::milliseconds most) {
+  Deadline begin = std::chrono::steady_clock::now();
+  for (Pause pause;; pause()) {
+    bool isReady = false;
+    ZERO_RT_TRY(fabric.poll(isReady));
+    if (isReady)
+      return ZERO_RT_OK;
+    ZERO_RT_TRY(look());
+    if (std::chrono::steady_clock::now() - begin >= most)
+      return fail(ZERO_RT_TIMEOUT, "it did not finish within %lld ms",
+                  (long long)most.count());
+  }
+}
+
 zero_rt_status Watchdog::breakWith(zero_rt_status code,
                                    const std::string &message) {
   // The abort may wait for other ranks, so they are told first.
@@ -161,6 +177,6 @@ zero_rt_status Watchdog::breakWith(zero_rt_status code,
 }
 
 void Watchdog::leaveStep(uint64_t step) {
-  for (WatchedFabric *fabric : fabrics)
-    desync.leaveStep(fabric->group, step);
+  for (Watched *fabric : fabrics)
+    fabric->leaveStep(step);
 }

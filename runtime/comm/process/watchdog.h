@@ -26,24 +26,37 @@
 
 namespace zero_rt {
 
+/// A fabric that a watchdog looks after.
+class Watched {
+public:
+  explicit Watched(std::unique_ptr<Fabric> fabric)
+      : fabric(std::move(fabric)) {}
+  virtual ~Watched() = default;
+  /// Looks for an error of the fabric, or a rank that will not come.
+  virtual zero_rt_status look() = 0;
+  /// Declares that this rank queues nothing more of |step|.
+  virtual void leaveStep(uint64_t step) {}
+
+  const std::unique_ptr<Fabric> fabric;
+};
+
 /// The fabric of a process group, and the collectives that this rank has queued
 /// on it.
-class WatchedFabric {
+class WatchedFabric final : public Watched {
 public:
   WatchedFabric(Link &link, DesyncCheck &desync, uint64_t group,
                 std::vector<int32_t> members, int64_t timeoutMs,
                 std::unique_ptr<Fabric> fabric);
-  ~WatchedFabric() { desync.leave(group); }
+  ~WatchedFabric() override { desync.leave(group); }
 
   /// Begins collective |tag|, and tells the other ranks about it.
   zero_rt_status begin(const Tag &tag);
   zero_rt_status end() { return fabric->endCall(); }
-  /// Looks for an error of NCCL, a rank that will not come, or one that is
-  /// late.
-  zero_rt_status look();
+  /// Finds ranks that are late, too.
+  zero_rt_status look() override;
+  void leaveStep(uint64_t step) override { desync.leaveStep(group, step); }
 
   const uint64_t group;
-  const std::unique_ptr<Fabric> fabric;
 
 private:
   zero_rt_status breakWith(zero_rt_status code, const std::string &message) {
@@ -75,8 +88,8 @@ public:
   }
 
   /// The first fabric starts the thread. Throws the errors of std::thread.
-  void add(WatchedFabric &fabric);
-  void remove(WatchedFabric &fabric);
+  void add(Watched &fabric);
+  void remove(Watched &fabric);
   /// Ends the thread.
   void stop();
 
@@ -84,6 +97,9 @@ public:
   zero_rt_status look() override;
   /// An error that is already known, before work is queued.
   zero_rt_status check();
+  /// Waits until all ranks of |fabric| have connected, or until its operations
+  /// are queued or sent. This may wait for other ranks.
+  zero_rt_status awaitReady(Fabric &fabric, std::chrono::milliseconds most);
   /// Gives up all fabrics, and tells the other ranks |message|; returns |code|.
   zero_rt_status breakWith(zero_rt_status code, const std::string &message);
   /// Declares that this rank queues nothing more of |step|.
@@ -99,7 +115,7 @@ private:
   void run();
 
   Device &device;
-  std::vector<WatchedFabric *> fabrics;
+  std::vector<Watched *> fabrics;
   std::mutex mutex;
   std::condition_variable changed;
   bool isOver = false; // the thread is asked to end

@@ -37,6 +37,8 @@ static zero_rt_status failWith(const Nccl &nccl, NcclComm comm,
 NcclFabric::NcclFabric(CudaDevice &device, const Nccl &nccl)
     : device(device), driver(device.driver), nccl(nccl) {}
 
+CUstream NcclFabric::queue() const { return own ? own : device.stream; }
+
 /// Operations in progress may still fail. `poll` reports that.
 zero_rt_status NcclFabric::checkCall(NcclResult result,
                                      const char *call) const {
@@ -46,7 +48,9 @@ zero_rt_status NcclFabric::checkCall(NcclResult result,
 }
 
 zero_rt_status NcclFabric::initialize(const FabricId &id, int32_t rank,
-                                      int32_t ranks) {
+                                      int32_t ranks, bool hasQueue) {
+  if (hasQueue)
+    ZERO_RT_CUDA(driver, StreamCreate, &own, streamNonBlocking);
   NcclConfig config;
   ZERO_RT_NCCL(CommInitRankConfig, &comm, ranks, id, rank, &config);
   return ZERO_RT_OK;
@@ -69,6 +73,8 @@ NcclFabric::~NcclFabric() {
   for (CUevent event : spare)
     if (event)
       (void)driver.EventDestroy(event);
+  if (own)
+    (void)driver.StreamDestroy(own);
   device.leave();
 }
 
@@ -136,21 +142,20 @@ bool NcclFabric::canSum(int32_t dtype) const {
 zero_rt_status NcclFabric::allReduce(int32_t dtype, const void *src, void *dst,
                                      int64_t elements) {
   ZERO_RT_NCCL(AllReduce, src, dst, size_t(elements), ncclType(dtype), ncclSum,
-               comm, device.stream);
+               comm, queue());
   return ZERO_RT_OK;
 }
 
 zero_rt_status NcclFabric::reduceScatter(int32_t dtype, const void *src,
                                          void *dst, int64_t elements) {
   ZERO_RT_NCCL(ReduceScatter, src, dst, size_t(elements), ncclType(dtype),
-               ncclSum, comm, device.stream);
+               ncclSum, comm, queue());
   return ZERO_RT_OK;
 }
 
 zero_rt_status NcclFabric::allGather(const void *src, void *dst,
                                      int64_t bytes) {
-  ZERO_RT_NCCL(AllGather, src, dst, size_t(bytes), ncclInt8, comm,
-               device.stream);
+  ZERO_RT_NCCL(AllGather, src, dst, size_t(bytes), ncclInt8, comm, queue());
   return ZERO_RT_OK;
 }
 
@@ -160,10 +165,10 @@ zero_rt_status NcclFabric::trade(const std::vector<Trade> &trades) {
     for (const Trade &trade : trades) {
       if (trade.sentBytes > 0)
         ZERO_RT_NCCL(Send, trade.sent, size_t(trade.sentBytes), ncclInt8,
-                     trade.rank, comm, device.stream);
+                     trade.rank, comm, queue());
       if (trade.receivedBytes > 0)
         ZERO_RT_NCCL(Recv, trade.received, size_t(trade.receivedBytes),
-                     ncclInt8, trade.rank, comm, device.stream);
+                     ncclInt8, trade.rank, comm, queue());
     }
     return ZERO_RT_OK;
   }();
@@ -193,14 +198,14 @@ zero_rt_status NcclFabric::beginCall() {
   ZERO_RT_TRY(getProgress(ignored, isRunning)); // releases events
   Call &call = calls.emplace_back();
   ZERO_RT_TRY(takeEvent(call.begin));
-  ZERO_RT_CUDA(driver, EventRecord, call.begin, device.stream);
+  ZERO_RT_CUDA(driver, EventRecord, call.begin, queue());
   return ZERO_RT_OK;
 }
 
 zero_rt_status NcclFabric::endCall() {
   Call &call = calls.back();
   ZERO_RT_TRY(takeEvent(call.end));
-  ZERO_RT_CUDA(driver, EventRecord, call.end, device.stream);
+  ZERO_RT_CUDA(driver, EventRecord, call.end, queue());
   return ZERO_RT_OK;
 }
 
@@ -241,10 +246,10 @@ zero_rt_status NcclInterconnect::makeId(FabricId &out) {
 }
 
 zero_rt_status NcclInterconnect::connect(const FabricId &id, int32_t rank,
-                                         int32_t ranks,
+                                         int32_t ranks, bool hasQueue,
                                          std::unique_ptr<Fabric> *out) {
   auto fabric = std::make_unique<NcclFabric>(device, nccl);
-  ZERO_RT_TRY(fabric->initialize(id, rank, ranks));
+  ZERO_RT_TRY(fabric->initialize(id, rank, ranks, hasQueue));
   *out = std::move(fabric);
   return ZERO_RT_OK;
 }

@@ -23,7 +23,8 @@ class NcclFabric final : public Fabric {
 public:
   NcclFabric(CudaDevice &device, const Nccl &nccl);
   ~NcclFabric() override;
-  zero_rt_status initialize(const FabricId &id, int32_t rank, int32_t ranks);
+  zero_rt_status initialize(const FabricId &id, int32_t rank, int32_t ranks,
+                            bool hasQueue);
   /// |newLent| outlives this object. If this object gives the communicator up,
   /// |newLent| has none any more.
   void borrow(LentNccl &newLent) {
@@ -38,6 +39,9 @@ public:
                                int64_t elements) override;
   zero_rt_status allGather(const void *src, void *dst, int64_t bytes) override;
   zero_rt_status trade(const std::vector<Trade> &trades) override;
+  zero_rt_stream *getQueue() override {
+    return reinterpret_cast<zero_rt_stream *>(own);
+  }
 
   zero_rt_status poll(bool &isReady) override;
   zero_rt_status beginCall() override;
@@ -51,6 +55,7 @@ private:
   void end(std::function<void(NcclComm)> function);
   zero_rt_status checkCall(NcclResult result, const char *call) const;
   zero_rt_status takeEvent(CUevent &out);
+  CUstream queue() const;
 
   /// The times at which the queue reached a call, and at which the call was
   /// done.
@@ -63,6 +68,7 @@ private:
   const Nccl &nccl;
   NcclComm comm = nullptr;
   LentNccl *lent = nullptr; // the owner of a lent communicator
+  CUstream own = nullptr;   // null: operations go to the device's stream
   bool isClosed = false;
   std::future<void> ended; // a thread that ends the communicator
   uint64_t done = 0;
@@ -80,7 +86,7 @@ public:
   }
   zero_rt_status makeId(FabricId &out) override;
   zero_rt_status connect(const FabricId &id, int32_t rank, int32_t ranks,
-                         std::unique_ptr<Fabric> *out) override;
+                         bool hasQueue, std::unique_ptr<Fabric> *out) override;
   bool hasLent() const override { return lent.comm != nullptr; }
   zero_rt_status checkLent(int32_t rank, int32_t ranks) override;
   zero_rt_status borrow(std::unique_ptr<Fabric> *out) override;

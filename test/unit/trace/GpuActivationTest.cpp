@@ -59,7 +59,10 @@ public:
         0);
   }
   zero_rt_status send(int64_t microBatch, uint16_t bits) {
-    zero_rt_tensor tensor = makeTensor((microBatch + 1) * width);
+    return send(microBatch, bits, makeTensor((microBatch + 1) * width));
+  }
+  zero_rt_status send(int64_t microBatch, uint16_t bits,
+                      const zero_rt_tensor &tensor) {
     const int64_t shape[] = {microBatch + 1, width};
     write(tensor, bits);
     zero_rt_status status = rank.calls().send(rank.step, hidden, microBatch,
@@ -148,6 +151,41 @@ TEST_P(GpuActivation, FollowsAndPrecedesTheStreams) {
       EXPECT_EQ(stage.rank.getResults().verdict, ZERO_RT_APPLIED);
     }
   });
+}
+
+// Each tensor goes from GPU to GPU, and no host waits for one.
+TEST_P(GpuActivation, GoesOverNcclBetweenProcesses) {
+  if (!std::get<0>(GetParam()))
+    GTEST_SKIP() << "ranks that are threads have no lanes";
+  runStages([&](int r, Stage &stage) {
+    std::vector<zero_rt_tensor> tensors;
+    for (int64_t m = 0; m < microBatches; ++m)
+      tensors.push_back(stage.makeTensor((m + 1) * width));
+    fake::mark("begin " + std::to_string(r));
+    for (int64_t m = 0; m < microBatches && r == 0; ++m)
+      stage.rank.check(stage.send(m, uint16_t(m), tensors[size_t(m)]));
+    fake::mark("end " + std::to_string(r));
+    for (int64_t m = 0; m < microBatches && r == 1; ++m)
+      stage.expectReceived(m, uint16_t(m));
+  });
+  int sends = 0, receives = 0;
+  bool isSending = false;
+  std::thread::id sender;
+  for (const fake::Call &call : fake::takeCalls()) {
+    if (call.function == "begin 0") {
+      isSending = true;
+      sender = call.thread;
+    }
+    if (call.function == "end 0")
+      isSending = false;
+    sends += call.function == "ncclSend";
+    receives += call.function == "ncclRecv";
+    if (isSending && call.thread == sender)
+      EXPECT_FALSE(call.isWait) << call.function;
+  }
+  // Two lanes, with a byte each when they connect.
+  EXPECT_EQ(sends, microBatches + 2);
+  EXPECT_EQ(receives, microBatches + 2);
 }
 
 // Ranks that are processes do not meet, so it may come after their reports.
