@@ -11,7 +11,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "CallerDriver.h"
+#include "FakeNccl.h"
 #include "GpuRank.h"
+
+#include <map>
+#include <random>
 
 using namespace zero;
 using namespace zero::test;
@@ -29,7 +33,6 @@ public:
     rank.check(rank.create());
     cuCtxPushCurrent_v2(fake::contextOf(gpu));
     EXPECT_EQ(cuStreamCreate(&stream, 1), 0);
-    rank.check(rank.calls().find_activation(rank.step, "hidden", &hidden));
   }
   ~Stage() {
     EXPECT_EQ(cuStreamSynchronize(stream), 0);
@@ -62,34 +65,42 @@ public:
     return send(microBatch, bits, makeTensor((microBatch + 1) * width));
   }
   zero_rt_status send(int64_t microBatch, uint16_t bits,
-                      const zero_rt_tensor &tensor) {
+                      const zero_rt_tensor &tensor,
+                      int32_t activation = hidden) {
     const int64_t shape[] = {microBatch + 1, width};
     write(tensor, bits);
-    zero_rt_status status = rank.calls().send(rank.step, hidden, microBatch,
+    zero_rt_status status = rank.calls().send(rank.step, activation, microBatch,
                                               &tensor, shape, stream);
     write(tensor, 0xdead); // it has been copied
     return status;
   }
-  void expectReceived(int64_t microBatch, uint16_t bits) {
+  /// A copy on the caller's stream of what is received.
+  zero_rt_tensor receive(int64_t microBatch, int32_t activation = hidden) {
     int64_t shape[2] = {};
     rank.check(
-        rank.calls().receive_shape(rank.step, hidden, microBatch, shape));
+        rank.calls().receive_shape(rank.step, activation, microBatch, shape));
     EXPECT_EQ(shape[0], microBatch + 1);
     EXPECT_EQ(shape[1], width);
     zero_rt_tensor tensor = makeTensor((microBatch + 1) * width);
     zero_rt_tensor copy = makeTensor((microBatch + 1) * width);
     write(tensor, 0xbeef); // before the receive
-    rank.check(
-        rank.calls().receive(rank.step, hidden, microBatch, &tensor, stream));
+    rank.check(rank.calls().receive(rank.step, activation, microBatch, &tensor,
+                                    stream));
     EXPECT_EQ(cuMemcpyAsync(reinterpret_cast<uintptr_t>(copy.data),
                             reinterpret_cast<uintptr_t>(tensor.data),
                             size_t(copy.elements) * 4, stream),
               0);
+    return copy;
+  }
+  void expect(const zero_rt_tensor &copy, uint16_t bits) {
     EXPECT_EQ(cuStreamSynchronize(stream), 0);
     std::vector<uint16_t> values(size_t(copy.elements) * 2);
     rank.check(zero_rt_copy(rank.runtime, values.data(), copy.data,
                             copy.elements * 4));
-    EXPECT_EQ(values, std::vector<uint16_t>(values.size(), bits)) << microBatch;
+    EXPECT_EQ(values, std::vector<uint16_t>(values.size(), bits));
+  }
+  void expectReceived(int64_t microBatch, uint16_t bits) {
+    expect(receive(microBatch), bits);
   }
   void run() {
     rank.run(
@@ -98,7 +109,7 @@ public:
 
   GpuRank rank;
   int gpu;
-  int32_t hidden = -1;
+  static constexpr int32_t hidden = 0;
   zero_rt_stream *stream = nullptr;
   std::vector<void *> memory;
 };
@@ -113,7 +124,7 @@ protected:
     if (IsSkipped())
       return;
     fake::reset(unsigned(std::get<1>(GetParam())));
-    library.hasActivation = true;
+    library.activations = {{"hidden", 0, 1}};
     LowerOptions options;
     options.mesh = "dp=2";
     options.stage = 1;
@@ -242,3 +253,207 @@ TEST_P(GpuActivation, TypesAndExtentsAreChecked) {
 INSTANTIATE_TEST_SUITE_P(Groups, GpuActivation,
                          testing::Combine(testing::Bool(),
                                           testing::Range(0, 6)));
+
+namespace {
+
+/// One send or receive of a rank.
+struct Passing {
+  int rank;
+  int32_t activation;
+  int64_t microBatch;
+  bool isGradient;
+  bool isSend;
+
+  uint16_t bits() const {
+    return uint16_t(1000 * activation + 10 * microBatch + isGradient);
+  }
+};
+
+/// Three ranks that send to each other in a ring, and across it.
+class GpuPipeline : public GpuTest, public testing::WithParamInterface<int> {
+protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped())
+      return;
+    fake::reset(unsigned(GetParam()));
+    library.activations = {
+        {"first", 0, 1}, {"second", 1, 2}, {"back", 2, 0}, {"skip", 0, 2}};
+    LowerOptions options;
+    options.mesh = "dp=3";
+    options.stage = 1;
+    open(options);
+  }
+
+  /// All sends and receives in an order in which each is possible.
+  std::vector<Passing> draw(std::mt19937 &random) const {
+    // An activation goes and its gradient comes back: four steps each.
+    std::vector<std::pair<int32_t, int64_t>> waiting;
+    std::map<std::pair<int32_t, int64_t>, int> steps;
+    for (int32_t a = 0; a < int32_t(library.activations.size()); ++a)
+      for (int64_t m = 0; m < microBatches; ++m)
+        waiting.push_back({a, m});
+    std::vector<Passing> order;
+    while (!waiting.empty()) {
+      size_t at = random() % waiting.size();
+      auto [a, m] = waiting[at];
+      int step = steps[waiting[at]]++;
+      auto &[name, from, to] = library.activations[size_t(a)];
+      bool isAtSource = step == 0 || step == 3;
+      order.push_back(
+          {isAtSource ? from : to, a, m, step >= 2, step == 0 || step == 2});
+      if (step == 3)
+        waiting.erase(waiting.begin() + std::ptrdiff_t(at));
+    }
+    return order;
+  }
+};
+
+} // namespace
+
+// No GPU waits for one that waits for it, whatever order callers choose.
+TEST_P(GpuPipeline, TakesAnyOrderThatIsPossible) {
+  std::mt19937 random{unsigned(GetParam())};
+  std::vector<std::vector<Passing>> turns = {draw(random), draw(random)};
+  runProcesses(3, [&](int r, zero_rt_group *end) {
+    Stage stage(library, end, r, r);
+    for (const std::vector<Passing> &turn : turns) {
+      std::vector<std::pair<zero_rt_tensor, uint16_t>> received;
+      for (const Passing &passing : turn) {
+        if (passing.rank != r)
+          continue;
+        int64_t m = passing.microBatch;
+        if (passing.isSend)
+          stage.rank.check(stage.send(m, passing.bits(),
+                                      stage.makeTensor((m + 1) * width),
+                                      passing.activation));
+        else
+          received.push_back(
+              {stage.receive(m, passing.activation), passing.bits()});
+      }
+      for (auto &[copy, bits] : received)
+        stage.expect(copy, bits);
+      stage.run();
+      EXPECT_EQ(stage.rank.getResults().verdict, ZERO_RT_APPLIED);
+    }
+  });
+}
+
+// A step that is discarded has messages that nobody received. Later ones come.
+TEST_P(GpuPipeline, DropsWhatNobodyReceived) {
+  runProcesses(3, [&](int r, zero_rt_group *end) {
+    Stage stage(library, end, r, r);
+    for (int64_t m = 0; m < microBatches && r == 0; ++m)
+      stage.rank.check(stage.send(m, 7));
+    stage.rank.check(stage.rank.calls().discard(stage.rank.step));
+    if (r == 0)
+      stage.rank.check(stage.send(2, 8));
+    if (r == 1)
+      stage.expectReceived(2, 8);
+    stage.run();
+    EXPECT_EQ(stage.rank.getResults().verdict, ZERO_RT_APPLIED);
+    // The step ends with one that nobody received.
+    if (r == 0)
+      stage.rank.check(stage.send(1, 9));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, GpuPipeline, testing::Range(0, 12));
+
+namespace {
+
+/// A function that fails.
+class GpuLaneFailure : public GpuTest,
+                       public testing::WithParamInterface<const char *> {
+protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped())
+      return;
+    library.activations = {{"hidden", 0, 1}};
+    LowerOptions options;
+    options.mesh = "dp=2";
+    options.stage = 1;
+    open(options);
+  }
+  /// Makes the step and passes three tensors, which are received in another
+  /// order than that of their sends. Function |count| fails from the beginning,
+  /// or once |isLate| tensors are there.
+  void pass(int count, bool isLate) {
+    std::atomic<int> numMissing[] = {2, 2};
+    auto meet = [&](int point) {
+      for (--numMissing[point]; numMissing[point] > 0;)
+        std::this_thread::yield();
+    };
+    auto fail = [&] {
+      if (StringRef(GetParam()).starts_with("nccl"))
+        fake::failNccl(GetParam(), /*error=*/2, count);
+      else
+        fake::failCall(GetParam(), /*error=*/2, count);
+    };
+    runProcesses(2, [&](int r, zero_rt_group *end) {
+      GpuRank rank(library, end, r, "cuda", /*timeoutMs=*/20000, r);
+      meet(0);
+      if (r == 0 && !isLate)
+        fail();
+      bool isThere = !rank.create();
+      std::map<int64_t, zero_rt_tensor> tensors;
+      for (int64_t m = 0; m < 3 && isThere && isLate; ++m)
+        tensors[m] = rank.makeTensor(2 * width, float(r == 0 ? m + 1 : 0));
+      meet(1);
+      if (r == 0 && isLate)
+        fail();
+      for (int64_t m = 0; m < 3 && isThere && isLate; ++m) {
+        int64_t number = r == 0 ? m : 2 - m;
+        isThere = passOne(r, rank, number, tensors[number]);
+      }
+      for (auto &[m, tensor] : tensors)
+        if (isThere && r == 1)
+          expectValue(rank, tensor, float(m + 1));
+    });
+  }
+
+  static bool passOne(int r, GpuRank &rank, int64_t m, zero_rt_tensor tensor) {
+    tensor.dtype = ZERO_RT_F32;
+    tensor.elements = width;
+    const int64_t shape[] = {1, width};
+    int64_t received[2] = {};
+    const zero_rt_calls &calls = rank.calls();
+    if (r == 0)
+      return !calls.send(rank.step, 0, m, &tensor, shape, nullptr);
+    return !calls.receive_shape(rank.step, 0, m, received) &&
+           !calls.receive(rank.step, 0, m, &tensor, nullptr);
+  }
+
+  /// A call that looks may fail, too.
+  static void expectValue(GpuRank &rank, const zero_rt_tensor &tensor,
+                          float value) {
+    std::vector<uint16_t> bits(2 * width);
+    if (!zero_rt_copy(rank.runtime, bits.data(), tensor.data, 4 * width))
+      EXPECT_EQ(bits, std::vector<uint16_t>(bits.size(), toBF16(value)));
+  }
+};
+
+} // namespace
+
+// A call of the driver or of NCCL may fail at any time. No rank waits for ever,
+// and a rank that is told of no error has what was sent.
+TEST_P(GpuLaneFailure, IsReported) {
+  for (bool isLate : {false, true})
+    for (int count = 1; count <= 8; ++count) {
+      fake::reset(unsigned(count));
+      fake::resetNccl();
+      SCOPED_TRACE("failure " + std::to_string(count) +
+                   (isLate ? " of tensors" : " of the step"));
+      pass(count, isLate);
+      fake::reset(0);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Functions, GpuLaneFailure,
+    testing::Values("ncclGetUniqueId", "ncclCommInitRankConfig",
+                    "ncclGroupStart", "ncclSend", "ncclRecv", "ncclGroupEnd",
+                    "ncclCommFinalize", "cuStreamCreate", "cuEventCreate",
+                    "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyAsync",
+                    "cuMemAllocFromPoolAsync"));

@@ -52,12 +52,18 @@ std::string StepLibrary::open(const LowerOptions &options,
   append("zero.return [norm", true, names);
   append("] %norm", true, values);
   append("] %norm" + values + " : !zero.value<f64>", true, types);
+  std::string declared;
+  int ranks = 4; // or as many as have activations
+  for (auto &[name, from, to] : activations)
+    ranks = std::max({ranks == 4 ? 0 : ranks, from + 1, to + 1});
+  for (auto &[name, from, to] : activations)
+    declared += "\nzero.activation @" + name +
+                " : tensor<?x6xf32> over dp from " + std::to_string(from) +
+                " to " + std::to_string(to);
   append("\"dp\" = 4", isReplicated, ", \"tp\" = 2");
   append("\"dp\" = 4" + std::string(isReplicated ? ", \"tp\" = 2]>" : "]>"),
-         hasActivation,
-         "\nzero.activation @hidden : tensor<?x6xf32> over dp from 0 to 1");
-  if (hasActivation)
-    text.replace(text.find("\"dp\" = 4"), 8, "\"dp\" = 2");
+         !activations.empty(), declared);
+  text.replace(text.find("\"dp\" = 4"), 8, "\"dp\" = " + std::to_string(ranks));
   append("@fc2.bias : 10xbf16 optional", hasUnits,
          "\nzero.unit @fc1 [@fc1.weight, @fc1.bias]"
          "\nzero.unit @fc2 [@fc2.weight, @fc2.bias]");

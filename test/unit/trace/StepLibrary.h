@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 
 namespace zero::test {
 
@@ -40,8 +41,8 @@ public:
   bool isF32 = false;
   /// Whether there is another axis, "tp", over which all is the same.
   bool isReplicated = false;
-  /// Whether rank 0 of two sends @hidden, ?x6xf32, to rank 1.
-  bool hasActivation = false;
+  /// Activations, ?x6xf32, each with the ranks from and to which it goes.
+  std::vector<std::tuple<std::string, int, int>> activations;
   /// Whether the parameters of each layer are a unit.
   bool hasUnits = false;
   /// Inputs of apply beside the learning rate, which are results as well.
