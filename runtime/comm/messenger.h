@@ -69,12 +69,14 @@ public:
   /// Counts the messages of this and earlier windows as taken.
   virtual void dropUnread(uint64_t step, int64_t window) = 0;
 
-  /// Whether rank |from| has declared that it sends nothing more in |step|.
-  virtual bool hasLeft(int32_t from, uint64_t step) = 0;
-  /// Declares that this rank sends nothing more in |step|. Waits until the
-  /// other ranks have taken its messages or have left the step, at most for the
-  /// timeout. Untaken messages are lost. Comes after Communicator::leaveStep.
-  /// Equivalent to: MPI_Waitall.
+  /// Declares that this rank sends nothing more in |step|. Comes after
+  /// Communicator::leaveStep.
+  virtual void declareEnd(uint64_t step) = 0;
+  /// Whether rank |other| has left |step|, and receives nothing more.
+  virtual bool hasLeft(int32_t other, uint64_t step) = 0;
+  /// Waits until the other ranks have taken the messages of this one or have
+  /// left the step, at most for the timeout. Untaken messages are lost. Comes
+  /// after `declareEnd`. Equivalent to: MPI_Waitall.
   virtual void leaveStep(uint64_t step) = 0;
 };
 

@@ -77,8 +77,9 @@ zero_rt_status ActivationLanes::open() {
 static zero_rt_status follow(Device &device, zero_rt_stream *first,
                              zero_rt_stream *second) {
   Signal signal = nullptr;
-  ZERO_RT_TRY(device.record(first, &signal));
-  zero_rt_status status = device.precede(second, signal);
+  zero_rt_status status = device.record(first, &signal);
+  if (!status)
+    status = device.precede(second, signal);
   device.dropSignal(signal);
   return status;
 }
@@ -87,9 +88,20 @@ static zero_rt_status follow(Device &device, zero_rt_stream *first,
 static zero_rt_status markOn(Step &step, zero_rt_stream *stream,
                              zero_rt_timepoint &out) {
   Signal signal = nullptr;
-  ZERO_RT_TRY(step.device().record(stream, &signal));
+  if (zero_rt_status status = step.device().record(stream, &signal)) {
+    step.device().dropSignal(signal);
+    return status;
+  }
   out = ++step.runtime->timepoints;
   return step.device().mark(out, signal);
+}
+
+/// The result of what follows a move. The other rank does not know of an error,
+/// and would match later moves with earlier ones.
+zero_rt_status ActivationLanes::giveUpOn(zero_rt_status status) {
+  if (status)
+    step.runtime->communicator->giveUp(status, lastMessage());
+  return status;
 }
 
 zero_rt_status ActivationLanes::queueSend(OutLane &lane,
@@ -110,7 +122,7 @@ zero_rt_status ActivationLanes::queueSend(OutLane &lane,
         return follow(device, own, queue);
       }));
   ZERO_RT_TRY(lane.lane->move(copy->block.data, payload.bytes));
-  return markOn(step, queue, copy->usedUntil);
+  return giveUpOn(markOn(step, queue, copy->usedUntil));
 }
 
 zero_rt_status ActivationLanes::send(int32_t to, const MessageName &name,
@@ -196,7 +208,7 @@ zero_rt_status ActivationLanes::queueReceive(InLane &lane, Arrival &arrival,
   ZERO_RT_TRY(lane.lane->move(copy->block.data, arrival.bytes));
   copy->isHeld = true;
   arrival.copy = copy;
-  return markOn(step, queue, copy->usedUntil);
+  return giveUpOn(markOn(step, queue, copy->usedUntil));
 }
 
 zero_rt_status ActivationLanes::queueUntil(InLane &lane, int64_t end,
@@ -246,7 +258,7 @@ zero_rt_status ActivationLanes::receive(int32_t from, const MessageName &name,
     ZERO_RT_TRY(follow(device, payload.stream, queue));
     ZERO_RT_TRY(lane.lane->move(payload.data, payload.bytes));
     ++lane.queued;
-    ZERO_RT_TRY(follow(device, queue, payload.stream));
+    ZERO_RT_TRY(giveUpOn(follow(device, queue, payload.stream)));
   } else if (number == lane.queued) {
     ++lane.queued;
   }
@@ -283,25 +295,24 @@ void ActivationLanes::dropUnread(int64_t window) {
 // The end
 //===----------------------------------------------------------------------===//
 
-/// Whether nothing is left to wait for.
-bool ActivationLanes::isOver(bool &isBroken) {
-  // Another rank may wait for these receives.
-  isBroken = readAll(/*waits=*/false) != ZERO_RT_OK;
-  for (auto &[source, lane] : incoming)
-    isBroken = isBroken ||
-               queueUntil(lane, lane.announced, "activation") != ZERO_RT_OK;
-  bool isOver = true;
-  auto look = [&](int32_t peer, Lane &lane, bool isSource) {
-    bool isDone = false;
-    isBroken = isBroken || lane.isDone(isDone) != ZERO_RT_OK;
-    bool hasLeft = isSource && step.runtime->messenger->hasLeft(peer, step.id);
-    isOver = isOver && (isDone || hasLeft);
+/// Queues the receives for which others wait. Finds out whether all is done.
+zero_rt_status ActivationLanes::finish(bool &isDone) {
+  isDone = true;
+  ZERO_RT_TRY(readAll(/*waits=*/false));
+  auto look = [&](Lane &lane) -> zero_rt_status {
+    bool isThisDone = false;
+    ZERO_RT_TRY(lane.isDone(isThisDone));
+    isDone &= isThisDone;
+    return ZERO_RT_OK;
   };
+  for (auto &[source, lane] : incoming) {
+    ZERO_RT_TRY(queueUntil(lane, lane.announced, "activation"));
+    ZERO_RT_TRY(look(*lane.lane));
+  }
   for (auto &[destination, lane] : outgoing)
-    look(destination, *lane.lane, /*isSource=*/true);
-  for (auto &[source, lane] : incoming)
-    look(source, *lane.lane, /*isSource=*/false);
-  return isOver;
+    if (!step.runtime->messenger->hasLeft(destination, step.id))
+      ZERO_RT_TRY(look(*lane.lane));
+  return ZERO_RT_OK;
 }
 
 void ActivationLanes::leave() {
@@ -309,12 +320,15 @@ void ActivationLanes::leave() {
     return;
   auto end = std::chrono::steady_clock::now() +
              std::chrono::milliseconds(step.runtime->timeoutMs);
-  bool isBroken = false;
-  for (Pause pause; !isOver(isBroken) && !isBroken; pause())
-    if (std::chrono::steady_clock::now() >= end)
-      break;
+  bool isDone = false;
+  for (Pause pause; !isDone && std::chrono::steady_clock::now() < end;
+       pause()) {
+    zero_rt_status status =
+        guarded("step_destroy", [&] { return finish(isDone); });
+    if (giveUpOn(status))
+      return;
+  }
   auto close = [&](Lane &lane) {
-    bool isDone = false;
     if (!lane.isDone(isDone) && isDone)
       lane.close();
   };

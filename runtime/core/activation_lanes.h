@@ -44,8 +44,9 @@ public:
   /// As in Messenger.
   bool findUnread(int64_t window, bool waits, MessageName &name, int32_t &from);
   void dropUnread(int64_t window);
-  /// Waits until the other ranks have received what was sent or have left the
-  /// step, at most for the timeout, and closes the lanes.
+  /// Waits until all that was sent has been received, at most for the timeout,
+  /// and closes the lanes. Other ranks receive in their `leave` what nobody
+  /// asked for. Comes after Messenger::declareEnd.
   void leave();
   /// Ends the lanes. One that is not closed gives up what is queued.
   void disconnect();
@@ -81,7 +82,8 @@ private:
   zero_rt_status queueReceive(InLane &lane, Arrival &arrival, const char *name);
   zero_rt_status takeFromCopy(Copy &copy, const Payload &payload);
   void forget(InLane &lane, std::map<int64_t, Arrival>::iterator arrival);
-  bool isOver(bool &isBroken);
+  zero_rt_status finish(bool &isDone);
+  zero_rt_status giveUpOn(zero_rt_status status);
 
   Step &step;
   std::map<int32_t, OutLane> outgoing; // by destination

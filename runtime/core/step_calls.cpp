@@ -229,10 +229,8 @@ zero_rt_status calls::step_create(Runtime *runtime,
 zero_rt_status calls::step_destroy(Step *step) {
   std::unique_ptr<Step> owned(step);
   step->runtime->communicator->leaveStep(step->id);
-  (void)guarded("step_destroy", [&]() -> zero_rt_status {
-    step->lanes.leave();
-    return ZERO_RT_OK;
-  });
+  step->runtime->messenger->declareEnd(step->id);
+  step->lanes.leave();
   step->runtime->messenger->leaveStep(step->id);
   return ZERO_RT_OK;
 }

@@ -155,14 +155,16 @@ public:
   void dropUnread(uint64_t step, int64_t window) override {
     mine().dropUnread(step, window);
   }
-  bool hasLeft(int32_t from, uint64_t step) override {
-    return group.meeting.hasLeft(from, step);
+  void declareEnd(uint64_t) override {
+    for (Inbox &inbox : group.inboxes)
+      inbox.wake();
+  }
+  bool hasLeft(int32_t other, uint64_t step) override {
+    return group.meeting.hasLeft(other, step);
   }
   void leaveStep(uint64_t step) override {
     auto deadline =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs);
-    for (Inbox &inbox : group.inboxes)
-      inbox.wake();
     for (int32_t to = 0; to < group.size(); ++to)
       group.inboxes[size_t(to)].withdraw(rank, step, deadline, [&] {
         // After all ranks have left, the meeting may be joined anew.

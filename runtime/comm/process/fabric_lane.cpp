@@ -51,8 +51,9 @@ zero_rt_status FabricLane::connect(std::chrono::milliseconds timeout) {
   if (!byte)
     return fail(ZERO_RT_OUT_OF_MEMORY, "no memory for a byte");
   // The memory comes and goes on the compute stream.
-  ZERO_RT_TRY(device.precede(fabric->getQueue()));
-  zero_rt_status status = queueMove(byte, 1);
+  zero_rt_status status = device.precede(fabric->getQueue());
+  if (!status)
+    status = queueMove(byte, 1);
   for (Pause pause; !status; pause()) {
     bool isOver = false;
     status = isDone(isOver);

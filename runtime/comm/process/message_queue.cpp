@@ -21,7 +21,8 @@ static constexpr int64_t mostUnreadBytes = int64_t(1) << 34;
 bool MessageQueue::Header::isValid() const {
   auto isFlag = [](int64_t flag) { return flag == 0 || flag == 1; };
   return bytes >= 0 && isFlag(name.isGradient) && isFlag(name.isHeader) &&
-         isFlag(hasLeft) && (bytes == 0 || !hasLeft);
+         farewell >= Farewell::None && farewell <= Farewell::EndOfStep &&
+         (bytes == 0 || farewell == Farewell::None);
 }
 
 static Deadline after(int64_t milliseconds) {
@@ -107,9 +108,11 @@ zero_rt_status MessageQueue::pollFrom(int32_t from, bool &isMore) {
   }
   MessageName name = header.name;
   auto first = wanted.find(name.step);
-  if (header.hasLeft)
+  if (header.farewell == Farewell::EndOfMessages)
     link.noteEnd(from, name.step);
-  else if (!link.isOver(name.step) &&
+  else if (header.farewell == Farewell::EndOfStep && !link.isOver(name.step))
+    left.insert({name.step, from});
+  else if (header.farewell == Farewell::None && !link.isOver(name.step) &&
            (first == wanted.end() || name.window >= first->second) &&
            unread.try_emplace({name, from}, std::move(next.contents)).second)
     unreadBytes[from] += header.bytes;
@@ -197,23 +200,31 @@ void MessageQueue::dropUnread(uint64_t step, int64_t window) {
   }
 }
 
-bool MessageQueue::hasLeft(int32_t from, uint64_t step) {
+void MessageQueue::sayToAll(uint64_t step, Farewell farewell) {
+  Header header;
+  header.name.step = step;
+  header.farewell = farewell;
+  for (const auto &[rank, next] : incoming)
+    if (!link.isBroken())
+      (void)post(rank, header, nullptr);
+}
+
+void MessageQueue::declareEnd(uint64_t step) {
+  sayToAll(step, Farewell::EndOfMessages);
+}
+
+bool MessageQueue::hasLeft(int32_t other, uint64_t step) {
   (void)poll(); // an error shows in the next call
-  return incoming.at(from).isOver || link.hasEnded(from, step);
+  return incoming.at(other).isOver || left.count({step, other});
 }
 
 void MessageQueue::leaveStep(uint64_t step, int64_t timeoutMs) {
-  Header farewell;
-  farewell.name.step = step;
-  farewell.hasLeft = 1;
-  for (const auto &[rank, next] : incoming)
-    if (!link.isBroken())
-      (void)post(rank, farewell, nullptr);
+  sayToAll(step, Farewell::EndOfStep);
   // The process may end now, so the messages must be sent.
   Deadline end = after(timeoutMs);
   auto isWaitedFor = [&](const Outgoing &message) {
-    return !message.header.hasLeft && message.header.name.step == step &&
-           !link.hasEnded(message.to, step);
+    return message.header.farewell == Farewell::None &&
+           message.header.name.step == step && !link.hasEnded(message.to, step);
   };
   for (Pause pause; !link.isBroken() && !poll(); pause())
     if (std::none_of(outgoing.begin(), outgoing.end(), isWaitedFor) ||
@@ -221,6 +232,7 @@ void MessageQueue::leaveStep(uint64_t step, int64_t timeoutMs) {
       break;
   dropUnread(step, INT64_MAX - 1);
   wanted.erase(step);
+  left.erase(left.lower_bound({step, 0}), left.upper_bound({step, INT32_MAX}));
   link.endStep(step);
 }
 

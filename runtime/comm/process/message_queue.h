@@ -19,6 +19,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 
 namespace zero_rt {
 
@@ -36,16 +37,22 @@ public:
   bool findUnread(uint64_t step, int64_t window, bool waits, MessageName &name,
                   int32_t &from);
   void dropUnread(uint64_t step, int64_t window);
-  bool hasLeft(int32_t from, uint64_t step);
+  void declareEnd(uint64_t step);
+  bool hasLeft(int32_t other, uint64_t step);
   void leaveStep(uint64_t step, int64_t timeoutMs);
 
 private:
-  /// The header of a message. Without a message, it says that its sender has
-  /// left.
+  /// What the sender of a header without a message says about its step.
+  enum class Farewell : int64_t {
+    None,          // it has a message
+    EndOfMessages, // no message follows
+    EndOfStep      // and none is received
+  };
+  /// The header of a message.
   struct Header {
     int64_t bytes = 0;
     MessageName name;
-    int64_t hasLeft = 0; // 0 or 1
+    Farewell farewell = Farewell::None;
     bool isValid() const;
   };
   static_assert(sizeof(Header) == 48, "padding would be sent");
@@ -66,6 +73,7 @@ private:
     Transfers transfers;    // goes first
   };
 
+  void sayToAll(uint64_t step, Farewell farewell);
   zero_rt_status post(int32_t to, const Header &header, const void *data);
   /// Finds out which messages have been sent, and reads those that arrived.
   zero_rt_status poll();
@@ -79,6 +87,8 @@ private:
   std::map<int32_t, int64_t> unreadBytes; // by rank
   /// Erases a message of `unread`; returns the next one.
   decltype(unread)::iterator erase(decltype(unread)::iterator message);
+  /// Ranks that have left steps of this one.
+  std::set<std::pair<uint64_t, int32_t>> left;
   /// By step: the first window whose messages are still needed.
   std::map<uint64_t, int64_t> wanted;
 };
@@ -100,8 +110,9 @@ public:
   void dropUnread(uint64_t step, int64_t window) override {
     queue->dropUnread(step, window);
   }
-  bool hasLeft(int32_t from, uint64_t step) override {
-    return queue->hasLeft(from, step);
+  void declareEnd(uint64_t step) override { queue->declareEnd(step); }
+  bool hasLeft(int32_t other, uint64_t step) override {
+    return queue->hasLeft(other, step);
   }
   void leaveStep(uint64_t step) override { queue->leaveStep(step, timeoutMs); }
 

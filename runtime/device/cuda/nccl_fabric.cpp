@@ -196,9 +196,10 @@ zero_rt_status NcclFabric::beginCall() {
   uint64_t ignored = 0;
   bool isRunning = false;
   ZERO_RT_TRY(getProgress(ignored, isRunning)); // releases events
-  Call &call = calls.emplace_back();
-  ZERO_RT_TRY(takeEvent(call.begin));
-  ZERO_RT_CUDA(driver, EventRecord, call.begin, queue());
+  CUevent begin = nullptr;
+  ZERO_RT_TRY(takeEvent(begin));
+  calls.push_back({begin, nullptr});
+  ZERO_RT_CUDA(driver, EventRecord, begin, queue());
   return ZERO_RT_OK;
 }
 

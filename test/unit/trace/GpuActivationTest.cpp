@@ -440,7 +440,7 @@ protected:
 // and a rank that is told of no error has what was sent.
 TEST_P(GpuLaneFailure, IsReported) {
   for (bool isLate : {false, true})
-    for (int count = 1; count <= 8; ++count) {
+    for (int count : {1, 2, 3, 5, 8}) {
       fake::reset(unsigned(count));
       fake::resetNccl();
       SCOPED_TRACE("failure " + std::to_string(count) +
