@@ -58,7 +58,7 @@ def Zrt_KernelOp : Zrt_SymbolOp<"kernel", [IsolatedFromAbove]> {
   let assemblyFormat = [{
     $sym_name custom<KernelOperands>($operand_types, $accesses)
     `scalars` $num_scalars (`predicated` $predicated^)? (`sums` $sums^)?
-    attr-dict-with-keyword $body
+    attr-dict-with-keyword custom<OwnNames>($body)
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
@@ -95,7 +95,7 @@ def Zrt_ScalarsOp : Zrt_SymbolOp<"scalars", [IsolatedFromAbove, NoRegionArgument
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name attr-dict-with-keyword custom<OwnNames>($body)";
   let hasRegionVerifier = 1;
 }
 

@@ -18,8 +18,10 @@
 using namespace mlir;
 using namespace zrt;
 using zero::parseNameList;
+using zero::parseOwnNames;
 using zero::parseScaleList;
 using zero::printNameList;
+using zero::printOwnNames;
 using zero::printScaleList;
 
 //===----------------------------------------------------------------------===//

@@ -413,6 +413,11 @@ struct AssignLayoutPass : zero::impl::AssignLayoutPassBase<AssignLayoutPass> {
   using AssignLayoutPassBase::AssignLayoutPassBase;
 
   void runOnOperation() override {
+    if (bucketBytes < 1) {
+      getOperation().emitError("bucket-bytes must be at least 1, got ")
+          << int64_t(bucketBytes);
+      return signalPassFailure();
+    }
     if (MeshOp mesh = findFlattened(getOperation())) {
       mesh.emitError("has flattened axes; run zero-expand-flattened first");
       return signalPassFailure();

@@ -115,7 +115,7 @@ def AssignLayoutPass : Pass<"zero-assign-layout", "::mlir::ModuleOp"> {
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t",
            /*default=*/"25 * 1024 * 1024",
-           "Size at which a bucket is closed, in bytes of its gradients.">
+           "Size at which a bucket is closed, in bytes of its gradients. At least 1.">
   ];
   let dependentDialects = ["::zero::ZeroDialect"];
 }

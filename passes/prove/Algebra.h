@@ -283,6 +283,8 @@ private:
   struct Tables;
   std::unique_ptr<Tables> tables;
   std::vector<std::string> axisNames;
+  unsigned multiplyDepth = 0; // calls of multiply in calls of multiply
+  size_t numProducts = 0;     // of terms, in the outermost one
 };
 
 /// Algebra::substitute for many numbers with common parts. Each part is visited

@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <cmath>
 
@@ -17,6 +18,9 @@ using namespace zero::prove;
 /// Products of more terms than this stay products: nothing a step needs comes
 /// near, and an optimizer that squares sums again and again cannot hang us.
 static constexpr size_t kLargestProduct = 256;
+
+/// Products of terms in one call of multiply, with those of sums that it joins.
+static constexpr size_t kMostProducts = 100000;
 
 static bool isBefore(const Monomial &a, const Monomial &b) {
   return std::lexicographical_compare(
@@ -218,6 +222,12 @@ Expr Algebra::negate(Expr a) { return multiply(integer(-1), a); }
 
 Expr Algebra::multiply(Expr a, Expr b) {
   auto keep = [&] { return symmetric("mulf", a, b); };
+  llvm::SaveAndRestore nested(multiplyDepth, multiplyDepth + 1);
+  if (multiplyDepth == 1)
+    numProducts = 0;
+  numProducts += a->terms.size() * b->terms.size();
+  if (numProducts > kMostProducts)
+    return keep();
   // 0 has no terms, but makes those of the other one 0.
   if (a->isZero() && !b->isZero())
     return multiply(b, a);

@@ -21,6 +21,10 @@ static bool isOperation(BaseRef base, StringRef name) {
 }
 
 namespace {
+static Range getRange(Expr a) {
+  return evaluateRange(a, [](BaseRef) { return std::nullopt; });
+}
+
 /// What is known of numbers where |number| is 0.
 class RangesAtZero {
 public:
@@ -40,14 +44,17 @@ public:
       return Range::ofNumber(0);
     if (!StringRef(base->name).starts_with("cmpf "))
       return std::nullopt;
-    // A sum is no base.
-    auto evaluate = [&](Expr side) {
-      bool isZero = llvm::any_of(
-          zeros, [&](Expr zero) { return isMultiple(side, zero); });
-      return isZero ? Range::ofNumber(0) : evaluateRange(side, *this);
+    // A sum is no base. Sides that are not 0 are evaluated as all numbers are.
+    auto isZero = [&](Expr side) {
+      return llvm::any_of(zeros,
+                          [&](Expr zero) { return isMultiple(side, zero); });
     };
-    return compareRanges(base->name, evaluate(base->operands[0]),
-                         evaluate(base->operands[1]));
+    Expr a = base->operands[0], b = base->operands[1];
+    if (isZero(a))
+      return compareRanges(base->name, Range::ofNumber(0), getRange(b));
+    if (isZero(b))
+      return compareRanges(base->name, getRange(a), Range::ofNumber(0));
+    return std::nullopt;
   }
 
 private:
@@ -63,6 +70,8 @@ public:
   struct Found {
     /// Where they are 0, the number is infinite with a sign that is not known.
     Set unsettled;
+    /// The same, and it is nan if infinities of two signs are added.
+    Set opposed;
     /// It depends on the sign of a quotient by them.
     Set used;
   };
@@ -73,6 +82,7 @@ public:
 
 private:
   const Found &find(BaseRef base);
+  Found find(const Term &term);
   Found compute(BaseRef base);
 
   Algebra &algebra;
@@ -102,9 +112,16 @@ static bool mayHoldAtZero(Expr condition, bool truth, Expr number) {
   return !range.isOne() || range.least == double(truth);
 }
 
-/// Whether |a| may be 0, without facts of an applied step.
+/// Whether a number from |least| to |most| may be 0 in f32.
+static bool mayUnderflow(double least, double most) {
+  constexpr double kLeast = 0x1p-149;
+  return least <= kLeast && most >= -kLeast;
+}
+
+/// Whether |a| may be 0 in f32, without facts of an applied step.
 static bool mayBeZero(Expr a) {
-  if (!evaluateRange(a, [](BaseRef) { return std::nullopt; }).has(0))
+  Range range = getRange(a);
+  if (!mayUnderflow(range.least, range.most))
     return false;
   BaseRef base = a->asBase();
   if (!base || !isOperation(base, "select"))
@@ -119,15 +136,28 @@ static void unite(Divisors::Set &set, const Divisors::Set &other) {
   set.insert(other.begin(), other.end());
 }
 
+/// Adds those of an operand, whose sign the result has.
+static void addPlain(Divisors::Found &found, const Divisors::Found &operand) {
+  unite(found.unsettled, operand.unsettled);
+  unite(found.opposed, operand.opposed);
+  unite(found.used, operand.used);
+}
+
+/// Adds those of an operand on whose sign the result depends.
+static void addUsed(Divisors::Found &found, const Divisors::Found &operand) {
+  unite(found.used, operand.unsettled);
+  unite(found.used, operand.used);
+}
+
 /// The divisors of |arm|, which is selected if |condition| is |truth|.
 static Divisors::Found findSelected(const Divisors::Found &arm, Expr condition,
                                     bool truth) {
   Divisors::Found found;
-  for (auto [from, to] : {std::pair(&arm.unsettled, &found.unsettled),
-                          std::pair(&arm.used, &found.used)})
-    for (Expr divisor : *from)
+  using Found = Divisors::Found;
+  for (auto set : {&Found::unsettled, &Found::opposed, &Found::used})
+    for (Expr divisor : arm.*set)
       if (mayHoldAtZero(condition, truth, divisor))
-        to->insert(divisor);
+        (found.*set).insert(divisor);
   return found;
 }
 
@@ -135,16 +165,12 @@ Divisors::Found Divisors::compute(BaseRef base) {
   StringRef name =
       base->kind == BaseKind::operation ? StringRef(base->name) : StringRef();
   Found found;
-  auto add = [&](const Found &operand, bool usesSign) {
-    unite(usesSign ? found.used : found.unsettled, operand.unsettled);
-    unite(found.used, operand.used);
-  };
   if (name == "select") {
     Expr condition = base->operands[0];
-    add(find(condition), /*usesSign=*/true);
+    addUsed(found, find(condition));
     for (bool truth : {true, false})
-      add(findSelected(find(base->operands[truth ? 1 : 2]), condition, truth),
-          /*usesSign=*/false);
+      addPlain(found, findSelected(find(base->operands[truth ? 1 : 2]),
+                                   condition, truth));
     return found;
   }
   // x / x and x - x are nan if x is infinite, whatever its sign is.
@@ -155,8 +181,15 @@ Divisors::Found Divisors::compute(BaseRef base) {
   bool isPlain = name.empty() ||
                  llvm::is_contained(
                      {"inverse", "sum", "addf", "mulf", "absf", "sqrt"}, name);
-  for (auto [i, operand] : llvm::enumerate(base->operands))
-    add(find(operand), !isPlain && !(name == "copysign" && i == 0));
+  for (auto [i, operand] : llvm::enumerate(base->operands)) {
+    if (isPlain || (name == "copysign" && i == 0))
+      addPlain(found, find(operand));
+    else
+      addUsed(found, find(operand));
+    // 1 over infinity is 0, and 1 over nan is nan.
+    if (name == "inverse")
+      unite(found.used, find(operand).opposed);
+  }
   return found;
 }
 
@@ -167,21 +200,38 @@ const Divisors::Found &Divisors::find(BaseRef base) {
   return it->second;
 }
 
+Divisors::Found Divisors::find(const Term &term) {
+  Found found;
+  for (auto [base, exponent] : term.monomial) {
+    const Found &inside = find(base);
+    addPlain(found, inside);
+    // A square may have been computed as -(0 - x * x), so its 0 has no sign.
+    // And it may be 0 where x is not.
+    if (exponent > 0 && isOperation(base, "inverse"))
+      found.unsettled.insert(
+          exponent == 1 ? base->operands[0]
+                        : algebra.product({1, 1}, {{base, -exponent}}));
+    if (exponent > 0 || isNeverZero(base))
+      continue;
+    found.unsettled.insert(algebra.product({1, 1}, {{base, -exponent}}));
+    unite(found.used, inside.opposed);
+  }
+  return found;
+}
+
 const Divisors::Found &Divisors::find(Expr a) {
   if (auto it = known.find(a); it != known.end())
     return it->second;
   Found found;
-  for (const Term &term : a->getTerms())
-    for (auto [base, exponent] : term.monomial) {
-      const Found &inside = find(base);
-      unite(found.unsettled, inside.unsettled);
-      unite(found.used, inside.used);
-      // A square may have been computed as -(0 - x * x), so its 0 has no sign.
-      if (exponent > 0 && isOperation(base, "inverse"))
-        found.unsettled.insert(base->operands[0]);
-      else if (exponent < 0 && !isNeverZero(base))
-        found.unsettled.insert(algebra.product({1, 1}, {{base, 1}}));
-    }
+  for (const Term &term : a->getTerms()) {
+    Found ofTerm = find(term);
+    // (a + b) / x is one quotient, though it has two terms here.
+    bool isAnother = !found.unsettled.empty() && !ofTerm.unsettled.empty() &&
+                     found.unsettled != ofTerm.unsettled;
+    addPlain(found, ofTerm);
+    if (isAnother)
+      unite(found.opposed, found.unsettled);
+  }
   return known.emplace(a, std::move(found)).first->second;
 }
 
@@ -209,8 +259,11 @@ private:
 } // namespace
 
 bool Quotients::isNotZero(Expr divisor, const Facts &facts) {
-  RealNumbers numbers(proof.algebra, facts);
-  if (!numbers.getBounds(divisor).isNotZero())
+  Bounds bounds = RealNumbers(proof.algebra, facts).getBounds(divisor);
+  // A count or a loss scale has no least number, but is one.
+  bool hasEnd = bounds.least > 0 || bounds.most < 0;
+  if (!bounds.isNotZero() ||
+      (hasEnd && mayUnderflow(bounds.least, bounds.most)))
     return false;
   facts.describe(divisor, proof.assumed);
   return true;

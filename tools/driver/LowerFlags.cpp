@@ -116,9 +116,11 @@ static std::string getSizeHint(StringRef text) {
   StringRef digits = text.take_while(llvm::isDigit);
   StringRef unit = text.drop_front(digits.size()).trim();
   for (StringRef prefix : {"K", "M", "G"})
-    if (!digits.empty() && (unit.equals_insensitive(prefix) ||
-                            unit.equals_insensitive((prefix + "B").str()) ||
-                            unit.equals_insensitive((prefix + "iB").str())))
+    if (!digits.empty() &&
+        (unit.equals_insensitive(prefix) ||
+         unit.equals_insensitive((prefix + "B").str()) ||
+         unit.equals_insensitive((prefix + "iB").str())) &&
+        text != (digits + prefix + "iB").str())
       return ("; did you mean " + digits + prefix + "iB?").str();
   double number;
   if (!text.getAsDouble(number) && number >= 1 && number < 1e18)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RUN: zero-opt %s --split-input-file --verify-diagnostics --zero-assign-layout
+// RUN: not zero-opt %zero_src/examples/quickstart.mlir --zero-lower="bucket-bytes=-5 until=lowered" 2>&1 | FileCheck %s --check-prefix=BYTES
+// BYTES: error: bucket-bytes must be at least 1, got -5
 
 // A step without gradients.
 zero.mesh @m <["dp" = 2]>
