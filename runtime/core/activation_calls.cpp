@@ -190,7 +190,8 @@ zero_rt_status calls::send(Step *step, int32_t activation, int64_t micro_batch,
 
   Outgoing *header = nullptr;
   Payload payload = {given.data, elements * elementSize(subject.row->dtype),
-                     stream, step->text(subject.row->name)};
+                     stream, step->text(subject.row->name),
+                     given.space == ZERO_RT_SPACE_HOST};
   if (subject.isSource && subject.isDynamic())
     ZERO_RT_TRY(packExtents(*step, extents, payload.activation, header));
   MessageName message = subject.message;
@@ -271,7 +272,8 @@ zero_rt_status calls::receive(Step *step, int32_t activation,
   MessageName name = subject.message;
   name.isGradient = isGradient;
   Payload payload = {given.data, elements * elementSize(subject.row->dtype),
-                     stream, step->text(subject.row->name)};
+                     stream, step->text(subject.row->name),
+                     given.space == ZERO_RT_SPACE_HOST};
   std::string what = subject.describe(isGradient);
   ZERO_RT_TRY(
       step->lanes.areOpen()

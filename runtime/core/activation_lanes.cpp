@@ -202,7 +202,8 @@ zero_rt_status ActivationLanes::queueReceive(InLane &lane, Arrival &arrival,
   ZERO_RT_TRY(
       step.on(int32_t(Stream::ToDevice), "activation", [&]() -> zero_rt_status {
         ZERO_RT_TRY(takeCopy(step, copies, ZERO_RT_SPACE_DEVICE,
-                             {nullptr, arrival.bytes, nullptr, name}, copy));
+                             {nullptr, arrival.bytes, nullptr, name, false},
+                             copy));
         return follow(device, device.getQueue(), queue);
       }));
   ZERO_RT_TRY(lane.lane->move(copy->block.data, arrival.bytes));
@@ -249,7 +250,8 @@ zero_rt_status ActivationLanes::receive(int32_t from, const MessageName &name,
     return fail(ZERO_RT_MISMATCH, "%s has %lld bytes, and rank %d sent %lld",
                 what.c_str(), (long long)payload.bytes, from,
                 (long long)arrival.bytes);
-  ZERO_RT_TRY(queueUntil(lane, number, payload.activation));
+  // Devices send to their own memory alone.
+  ZERO_RT_TRY(queueUntil(lane, number + payload.isOnHost, payload.activation));
   if (arrival.copy) {
     ZERO_RT_TRY(takeFromCopy(*arrival.copy, payload));
   } else if (payload.bytes) {

@@ -55,6 +55,7 @@ struct Payload {
   int64_t bytes;
   zero_rt_stream *stream; // of the caller
   const char *activation; // its name
+  bool isOnHost;          // of a device that has its own memory
 };
 
 struct ActivationState {

@@ -164,6 +164,30 @@ TEST_P(GpuActivation, FollowsAndPrecedesTheStreams) {
   });
 }
 
+// Tensors may be in memory of the host, as those of a caller without PyTorch.
+TEST_P(GpuActivation, GoesFromAndToTheHost) {
+  runStages([&](int r, Stage &stage) {
+    std::vector<float> values(2 * width, r == 0 ? 3.0f : 0.0f);
+    zero_rt_tensor tensor = {
+        sizeof(zero_rt_tensor), ZERO_RT_F32, ZERO_RT_SPACE_HOST, 0, 2 * width,
+        values.data()};
+    const int64_t shape[] = {2, width};
+    int64_t received[2] = {};
+    const zero_rt_calls &calls = stage.rank.calls();
+    if (r == 0) {
+      stage.rank.check(calls.send(stage.rank.step, stage.hidden, 0, &tensor,
+                                  shape, stage.stream));
+    } else {
+      stage.rank.check(
+          calls.receive_shape(stage.rank.step, stage.hidden, 0, received));
+      stage.rank.check(calls.receive(stage.rank.step, stage.hidden, 0, &tensor,
+                                     stage.stream));
+    }
+    EXPECT_EQ(cuStreamSynchronize(stage.stream), 0);
+    EXPECT_EQ(values, std::vector<float>(values.size(), 3.0f));
+  });
+}
+
 // Each tensor goes from GPU to GPU, and no host waits for one.
 TEST_P(GpuActivation, GoesOverNcclBetweenProcesses) {
   if (!std::get<0>(GetParam()))
