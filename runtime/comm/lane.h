@@ -33,10 +33,10 @@ public:
   /// Whether all that was queued is done. Errors: those of other ranks.
   virtual zero_rt_status isDone(bool &out) = 0;
   virtual zero_rt_stream *getQueue() = 0;
-  /// Begins the end of a lane of which all that was queued is done. Without
-  /// this, the destructor gives up what is queued. Each end comes on both
-  /// ranks.
-  virtual void close() = 0;
+  /// Begins the end of a lane: a regular one if all is done on both ranks, or
+  /// else one that gives up what is queued. All lanes of a device begin to end
+  /// before the first is destroyed.
+  virtual void end(bool isDone) = 0;
 };
 
 } // namespace zero_rt

@@ -72,6 +72,8 @@ public:
   /// Declares that this rank sends nothing more in |step|. Comes after
   /// Communicator::leaveStep.
   virtual void declareEnd(uint64_t step) = 0;
+  /// Whether rank |other| has declared that it sends nothing more in |step|.
+  virtual bool hasEnded(int32_t other, uint64_t step) = 0;
   /// Whether rank |other| has left |step|, and receives nothing more.
   virtual bool hasLeft(int32_t other, uint64_t step) = 0;
   /// Waits until the other ranks have taken the messages of this one or have

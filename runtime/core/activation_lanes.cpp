@@ -21,10 +21,17 @@ using namespace zero_rt;
 /// receives must be queued for messages that are dropped, too.
 static constexpr int64_t announcements = INT64_MAX - 1;
 
-static MessageName nameAnnouncement(const Step &step, int64_t number) {
+/// That of a destination's last message: it has received all.
+static constexpr int64_t acknowledgements = INT64_MAX - 2;
+
+/// More than any tensor has.
+static constexpr int64_t mostBytes = int64_t(1) << 48;
+
+static MessageName nameNotice(const Step &step, int64_t window,
+                              int64_t number = 0) {
   MessageName name;
   name.step = step.id;
-  name.window = announcements;
+  name.window = window;
   name.microBatch = number;
   return name;
 }
@@ -125,21 +132,30 @@ zero_rt_status ActivationLanes::queueSend(OutLane &lane,
   return giveUpOn(markOn(step, queue, copy->usedUntil));
 }
 
+ActivationLanes::Notice &ActivationLanes::takeNotice() {
+  for (Notice &notice : notices)
+    if (notice.message.isTaken)
+      return notice;
+  Notice &notice = notices.emplace_back();
+  notice.message.data = notice.values;
+  notice.message.isTaken = true;
+  return notice;
+}
+
 zero_rt_status ActivationLanes::send(int32_t to, const MessageName &name,
                                      const Payload &payload) {
   OutLane &lane = outgoing.at(to);
-  // Packed first: nothing is sent that cannot be announced.
-  Outgoing *packed = nullptr;
-  ZERO_RT_TRY(packExtents(step,
-                          {name.window, name.microBatch, name.activation,
-                           name.isGradient, payload.bytes},
-                          payload.activation, packed));
-  if (zero_rt_status status = queueSend(lane, payload)) {
-    packed->message.isTaken = true;
-    return status;
-  }
-  return step.runtime->messenger->send(to, nameAnnouncement(step, lane.sent++),
-                                       packed->message);
+  // Made first: nothing is sent that cannot be announced. It is no memory of
+  // the device, whose release would wait for what is queued.
+  Notice &notice = takeNotice();
+  ZERO_RT_TRY(queueSend(lane, payload));
+  const int64_t values[] = {name.window, name.microBatch, name.activation,
+                            name.isGradient, payload.bytes};
+  std::copy(std::begin(values), std::end(values), notice.values);
+  notice.message.bytes = sizeof(notice.values);
+  notice.message.isTaken = false;
+  return giveUpOn(step.runtime->messenger->send(
+      to, nameNotice(step, announcements, lane.sent++), notice.message));
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,8 +173,8 @@ zero_rt_status ActivationLanes::readNext(int32_t from, const char *what) {
   InLane &lane = incoming.at(from);
   int64_t values[5] = {};
   ZERO_RT_TRY(step.runtime->messenger->receive(
-      from, nameAnnouncement(step, lane.announced), values, sizeof(values),
-      what));
+      from, nameNotice(step, announcements, lane.announced), values,
+      sizeof(values), what));
   Arrival arrival;
   arrival.name.step = step.id;
   arrival.name.window = values[0];
@@ -166,9 +182,9 @@ zero_rt_status ActivationLanes::readNext(int32_t from, const char *what) {
   arrival.name.activation = int32_t(values[2]);
   arrival.name.isGradient = int16_t(values[3]);
   arrival.bytes = values[4];
-  if (arrival.bytes < 0)
-    return fail(ZERO_RT_MISMATCH, "rank %d sent bytes that are no activation",
-                from);
+  if (arrival.bytes < 0 || arrival.bytes > mostBytes)
+    return giveUpOn(fail(ZERO_RT_MISMATCH,
+                         "rank %d sent bytes that are no activation", from));
   arrival.isDropped = arrival.name.window < step.activations.window;
   lane.arrivals.emplace(lane.announced++, arrival);
   return ZERO_RT_OK;
@@ -179,6 +195,12 @@ zero_rt_status ActivationLanes::readAll(bool waits) {
   int32_t from = 0;
   while (step.runtime->messenger->findUnread(step.id, announcements, waits,
                                              name, from)) {
+    auto lane = incoming.find(from);
+    if (lane == incoming.end() || name.microBatch != lane->second.announced)
+      return giveUpOn(fail(ZERO_RT_MISMATCH,
+                           "rank %d announced an activation that does not "
+                           "follow the last one",
+                           from));
     ZERO_RT_TRY(readNext(from, "an activation"));
     waits = false;
   }
@@ -246,6 +268,9 @@ zero_rt_status ActivationLanes::receive(int32_t from, const MessageName &name,
   for (; it == lane.arrivals.end(); it = lane.find(name))
     ZERO_RT_TRY(readNext(from, what.c_str()));
   auto &[number, arrival] = *it;
+  if (number >= lane.queued && step.runtime->messenger->hasLeft(from, step.id))
+    return fail(ZERO_RT_TIMEOUT, "%s will not come: rank %d destroyed its step",
+                what.c_str(), from);
   if (arrival.bytes != payload.bytes)
     return fail(ZERO_RT_MISMATCH, "%s has %lld bytes, and rank %d sent %lld",
                 what.c_str(), (long long)payload.bytes, from,
@@ -270,6 +295,8 @@ zero_rt_status ActivationLanes::receive(int32_t from, const MessageName &name,
 
 bool ActivationLanes::findUnread(int64_t window, bool waits, MessageName &name,
                                  int32_t &from) {
+  if (!areOpen())
+    return false;
   // An error shows in the next call.
   (void)readAll(waits);
   for (auto &[source, lane] : incoming)
@@ -297,23 +324,42 @@ void ActivationLanes::dropUnread(int64_t window) {
 // The end
 //===----------------------------------------------------------------------===//
 
-/// Queues the receives for which others wait. Finds out whether all is done.
+/// Queues the receives for which others wait. Finds out whether all is done on
+/// both ends of each lane.
 zero_rt_status ActivationLanes::finish(bool &isDone) {
+  Messenger &messenger = *step.runtime->messenger;
   isDone = true;
-  ZERO_RT_TRY(readAll(/*waits=*/false));
-  auto look = [&](Lane &lane) -> zero_rt_status {
-    bool isThisDone = false;
-    ZERO_RT_TRY(lane.isDone(isThisDone));
-    isDone &= isThisDone;
-    return ZERO_RT_OK;
-  };
   for (auto &[source, lane] : incoming) {
+    // Announcements come before the end.
+    bool hasEnded = messenger.hasEnded(source, step.id);
+    ZERO_RT_TRY(readAll(/*waits=*/false));
     ZERO_RT_TRY(queueUntil(lane, lane.announced, "activation"));
-    ZERO_RT_TRY(look(*lane.lane));
+    bool isHere = false;
+    ZERO_RT_TRY(lane.lane->isDone(isHere));
+    if (isHere && hasEnded && !lane.isDone) {
+      Notice &notice = takeNotice();
+      notice.message.bytes = 0;
+      notice.message.isTaken = false;
+      ZERO_RT_TRY(messenger.send(source, nameNotice(step, acknowledgements),
+                                 notice.message));
+      lane.isDone = true;
+    }
+    isDone &= lane.isDone;
   }
-  for (auto &[destination, lane] : outgoing)
-    if (!step.runtime->messenger->hasLeft(destination, step.id))
-      ZERO_RT_TRY(look(*lane.lane));
+  MessageName name;
+  int32_t from = 0;
+  while (messenger.findUnread(step.id, acknowledgements, /*waits=*/false, name,
+                              from)) {
+    ZERO_RT_TRY(messenger.receive(from, name, nullptr, 0, "the end"));
+    if (auto it = outgoing.find(from); it != outgoing.end())
+      it->second.isAcknowledged = true;
+  }
+  for (auto &[destination, lane] : outgoing) {
+    bool isSent = false;
+    ZERO_RT_TRY(lane.lane->isDone(isSent));
+    lane.isAcknowledged &= isSent;
+    isDone &= lane.isAcknowledged || messenger.hasLeft(destination, step.id);
+  }
   return ZERO_RT_OK;
 }
 
@@ -328,19 +374,22 @@ void ActivationLanes::leave() {
     zero_rt_status status =
         guarded("step_destroy", [&] { return finish(isDone); });
     if (giveUpOn(status))
-      return;
+      break;
   }
-  auto close = [&](Lane &lane) {
-    if (!lane.isDone(isDone) && isDone)
-      lane.close();
-  };
   for (auto &[destination, lane] : outgoing)
-    close(*lane.lane);
+    lane.lane->end(lane.isAcknowledged);
   for (auto &[source, lane] : incoming)
-    close(*lane.lane);
+    lane.lane->end(lane.isDone);
+  isEnded = true;
 }
 
 void ActivationLanes::disconnect() {
+  if (!isEnded) {
+    for (auto &[destination, lane] : outgoing)
+      lane.lane->end(/*isDone=*/false);
+    for (auto &[source, lane] : incoming)
+      lane.lane->end(/*isDone=*/false);
+  }
   outgoing.clear();
   incoming.clear();
 }

@@ -44,9 +44,9 @@ public:
   /// As in Messenger.
   bool findUnread(int64_t window, bool waits, MessageName &name, int32_t &from);
   void dropUnread(int64_t window);
-  /// Waits until all that was sent has been received, at most for the timeout,
-  /// and closes the lanes. Other ranks receive in their `leave` what nobody
-  /// asked for. Comes after Messenger::declareEnd.
+  /// Receives what other ranks send until they end the step, and waits until
+  /// they have received all from this one, at most for the timeout. Ends the
+  /// lanes. Comes after Messenger::declareEnd.
   void leave();
   /// Ends the lanes. One that is not closed gives up what is queued.
   void disconnect();
@@ -56,7 +56,13 @@ public:
 private:
   struct OutLane {
     std::unique_ptr<Lane> lane;
-    int64_t sent = 0; // the number of messages
+    int64_t sent = 0;            // the number of messages
+    bool isAcknowledged = false; // the destination has received all
+  };
+  /// A message about a lane, which lives until it is taken.
+  struct Notice {
+    Message message;
+    int64_t values[5] = {};
   };
   /// An announced message that the caller has not received.
   struct Arrival {
@@ -69,12 +75,14 @@ private:
     std::unique_ptr<Lane> lane;
     int64_t announced = 0; // the number of messages
     int64_t queued = 0;    // of their receives
+    bool isDone = false;   // the source has ended, and all is here
     std::map<int64_t, Arrival> arrivals;
     std::map<int64_t, Arrival>::iterator find(const MessageName &name);
   };
 
   zero_rt_status queueSend(OutLane &lane, const Payload &payload);
   zero_rt_status readNext(int32_t from, const char *what);
+  Notice &takeNotice();
   /// Reads the announcements that have come.
   zero_rt_status readAll(bool waits);
   /// Queues the receives before |end| into copies.
@@ -89,6 +97,8 @@ private:
   std::map<int32_t, OutLane> outgoing; // by destination
   std::map<int32_t, InLane> incoming;  // by source
   std::list<Copy> copies;              // they do not move
+  std::list<Notice> notices;
+  bool isEnded = false;
 };
 
 } // namespace zero_rt

@@ -159,6 +159,9 @@ public:
     for (Inbox &inbox : group.inboxes)
       inbox.wake();
   }
+  bool hasEnded(int32_t other, uint64_t step) override {
+    return group.meeting.hasLeft(other, step);
+  }
   bool hasLeft(int32_t other, uint64_t step) override {
     return group.meeting.hasLeft(other, step);
   }

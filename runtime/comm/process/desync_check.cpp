@@ -147,6 +147,8 @@ const char *DesyncCheck::findLoss(uint64_t group, uint64_t step, int32_t member,
   return control.isGone(member) ? " is gone" : nullptr;
 }
 
+bool DesyncCheck::isGone(int32_t rank) const { return control.isGone(rank); }
+
 void DesyncCheck::leaveStep(uint64_t group, uint64_t step) {
   for (int32_t member : groups[group].members)
     if (member != control.link.rank() && !control.link.isBroken())

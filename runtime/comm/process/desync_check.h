@@ -48,6 +48,8 @@ public:
   zero_rt_status look();
   /// The members that are not known to be in collective |number|.
   std::vector<int32_t> findMissing(uint64_t group, uint64_t number) const;
+  /// Whether the process of |rank| is known to be gone.
+  bool isGone(int32_t rank) const;
   /// The reason why |member| will not come to collective |number| of |step|;
   /// null if none is known.
   const char *findLoss(uint64_t group, uint64_t step, int32_t member,

@@ -23,10 +23,11 @@ FabricCommunicator::FabricCommunicator(std::shared_ptr<Watchdog> watchdog,
                                        Device &device,
                                        std::unique_ptr<Communicator> host,
                                        std::vector<int32_t> members,
-                                       int64_t timeoutMs)
+                                       int64_t timeoutMs, bool usesLanes)
     : watchdog(std::move(watchdog)), reports(std::move(reports)),
       device(device), host(std::move(host)), members(std::move(members)),
-      timeoutMs(timeoutMs), sources(this->members.size()) {
+      timeoutMs(timeoutMs), usesLanes(usesLanes),
+      sources(this->members.size()) {
   auto mine = std::find(this->members.begin(), this->members.end(),
                         this->watchdog->link.rank());
   index = int32_t(mine - this->members.begin());

@@ -25,7 +25,8 @@ public:
   FabricCommunicator(std::shared_ptr<Watchdog> watchdog,
                      std::shared_ptr<Reports> reports, Device &device,
                      std::unique_ptr<Communicator> host,
-                     std::vector<int32_t> members, int64_t timeoutMs);
+                     std::vector<int32_t> members, int64_t timeoutMs,
+                     bool usesLanes = false);
   ~FabricCommunicator() override;
 
   zero_rt_status allReduce(const Tag &tag, Program &program, const void *src,
@@ -70,7 +71,7 @@ private:
   zero_rt_status reconnect(uint64_t step);
   zero_rt_status tradeIds(uint64_t step, const std::vector<LaneEnds> &lanes,
                           std::vector<FabricId> &ids, bool &isAgreed);
-  zero_rt_status connectLanes(const std::vector<LaneEnds> &lanes,
+  zero_rt_status connectLanes(uint64_t step, const std::vector<LaneEnds> &lanes,
                               const std::vector<FabricId> &ids,
                               std::vector<std::unique_ptr<Lane>> &out);
   void disconnect();
@@ -88,6 +89,7 @@ private:
   std::vector<int32_t> members; // ranks of the link
   int32_t index = 0;            // of this one
   int64_t timeoutMs;
+  bool usesLanes;                         // if the caller wants them
   std::unique_ptr<WatchedFabric> watched; // null until a step needs it
   void *staging = nullptr;                // addends of the others
   int64_t stagingBytes = 0;

@@ -22,6 +22,7 @@ namespace {
 /// follow.
 struct LaneOffer {
   zero_rt_status status = ZERO_RT_OK;
+  int32_t usesLanes = 0; // or 1
   char message[256] = "";
 };
 } // namespace
@@ -44,7 +45,8 @@ zero_rt_status FabricCommunicator::tradeIds(uint64_t step,
     return offer + sizeof(LaneOffer) + place * sizeof(FabricId);
   };
   LaneOffer offer;
-  for (size_t i = 0; i < lanes.size() && !offer.status; ++i) {
+  offer.usesLanes = usesLanes;
+  for (size_t i = 0; i < lanes.size() && usesLanes && !offer.status; ++i) {
     if (lanes[i].first != watchdog->link.rank())
       continue;
     FabricId id;
@@ -62,6 +64,12 @@ zero_rt_status FabricCommunicator::tradeIds(uint64_t step,
     offer.message[sizeof(offer.message) - 1] = 0;
     if (offer.status)
       return fail(offer.status, "rank %d: %s", members[m], offer.message);
+    if (offer.usesLanes != int32_t(usesLanes))
+      return fail(
+          ZERO_RT_MISMATCH,
+          "ZERO_RT_ACTIVATION_LANES is %d on rank %d and %d on rank %d; "
+          "all ranks send activations in one way",
+          usesLanes, watchdog->link.rank(), offer.usesLanes, members[m]);
   }
   ids.resize(lanes.size());
   for (size_t i = 0; i < lanes.size(); ++i)
@@ -72,10 +80,9 @@ zero_rt_status FabricCommunicator::tradeIds(uint64_t step,
   return ZERO_RT_OK;
 }
 
-zero_rt_status
-FabricCommunicator::connectLanes(const std::vector<LaneEnds> &lanes,
-                                 const std::vector<FabricId> &ids,
-                                 std::vector<std::unique_ptr<Lane>> &out) {
+zero_rt_status FabricCommunicator::connectLanes(
+    uint64_t step, const std::vector<LaneEnds> &lanes,
+    const std::vector<FabricId> &ids, std::vector<std::unique_ptr<Lane>> &out) {
   int32_t rank = watchdog->link.rank();
   std::vector<FabricLane *> mine;
   for (size_t i = 0; i < lanes.size(); ++i) {
@@ -85,14 +92,14 @@ FabricCommunicator::connectLanes(const std::vector<LaneEnds> &lanes,
     std::unique_ptr<Fabric> fabric;
     ZERO_RT_TRY(watchdog->interconnect.connect(
         ids[i], /*rank=*/rank == to, /*ranks=*/2, /*hasQueue=*/true, &fabric));
-    auto lane = std::make_unique<FabricLane>(watchdog, device, lanes[i],
-                                             std::move(fabric));
+    auto lane = std::make_unique<FabricLane>(watchdog, device, lanes[i], step,
+                                             std::move(fabric), timeoutMs);
     mine.push_back(lane.get());
     out[i] = std::move(lane);
   }
   // All ranks connect lanes in one order, so none waits for ever.
   for (FabricLane *lane : mine)
-    ZERO_RT_TRY(lane->connect(std::chrono::milliseconds(timeoutMs)));
+    ZERO_RT_TRY(lane->connect());
   return ZERO_RT_OK;
 }
 
@@ -109,8 +116,10 @@ FabricCommunicator::openLanes(uint64_t step, const std::vector<LaneEnds> &lanes,
       "step_create", [&] { return tradeIds(step, lanes, ids, isAgreed); });
   if (status)
     return isAgreed ? status : watchdog->breakWith(status, lastMessage());
-  status =
-      guarded("step_create", [&] { return connectLanes(lanes, ids, out); });
+  if (!usesLanes)
+    return ZERO_RT_OK;
+  status = guarded("step_create",
+                   [&] { return connectLanes(step, lanes, ids, out); });
   if (!status || watchdog->link.isBroken())
     return status;
   return watchdog->breakWith(

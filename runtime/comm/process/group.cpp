@@ -44,12 +44,13 @@ private:
 
 } // namespace
 
-/// Whether ranks of other processes may read the memory of this rank.
-static zero_rt_status readSharing(bool &out) {
-  const char *name = "ZERO_RT_SHARED_MEMORY";
+/// Reads a variable of the environment that is 0 or 1.
+static zero_rt_status readFlag(const char *name, bool &flag) {
   const char *value = std::getenv(name);
-  std::string text = value ? value : "1";
-  out = text == "1";
+  if (!value)
+    return ZERO_RT_OK;
+  std::string text = value;
+  flag = text == "1";
   if (text == "0" || text == "1")
     return ZERO_RT_OK;
   return fail(ZERO_RT_INVALID_ARGUMENT, "%s is '%s', expected 0 or 1", name,
@@ -73,8 +74,11 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
     ZERO_RT_TRY(device.getInterconnect(&interconnect));
   if (interconnect && interconnect->hasLent())
     ZERO_RT_TRY(interconnect->checkLent(rank, link->ranks()));
-  bool isSharing = false;
-  ZERO_RT_TRY(readSharing(isSharing));
+  // Whether other processes may read the memory of this rank, and whether
+  // activations go from device to device.
+  bool isSharing = true, usesLanes = false;
+  ZERO_RT_TRY(readFlag("ZERO_RT_SHARED_MEMORY", isSharing));
+  ZERO_RT_TRY(readFlag("ZERO_RT_ACTIVATION_LANES", usesLanes));
   std::unique_ptr<Segment> segment;
   if (isSharing && link->ranks() > 1 && device.usesHostMemory())
     segment = Segment::create();
@@ -86,7 +90,7 @@ zero_rt_status ProcessGroup::join(int32_t rank, int64_t timeoutMs,
   if (interconnect)
     out = std::make_unique<FabricCommunicator>(
         std::make_shared<Watchdog>(*link, desync, device, *interconnect),
-        reports, device, std::move(out), std::move(all), timeoutMs);
+        reports, device, std::move(out), std::move(all), timeoutMs, usesLanes);
   ++link->incarnation;
   return ZERO_RT_OK;
 }

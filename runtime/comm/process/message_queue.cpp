@@ -213,6 +213,11 @@ void MessageQueue::declareEnd(uint64_t step) {
   sayToAll(step, Farewell::EndOfMessages);
 }
 
+bool MessageQueue::hasEnded(int32_t other, uint64_t step) {
+  (void)poll(); // an error shows in the next call
+  return incoming.at(other).isOver || link.hasEnded(other, step);
+}
+
 bool MessageQueue::hasLeft(int32_t other, uint64_t step) {
   (void)poll(); // an error shows in the next call
   return incoming.at(other).isOver || left.count({step, other});

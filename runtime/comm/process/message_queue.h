@@ -38,6 +38,7 @@ public:
                   int32_t &from);
   void dropUnread(uint64_t step, int64_t window);
   void declareEnd(uint64_t step);
+  bool hasEnded(int32_t other, uint64_t step);
   bool hasLeft(int32_t other, uint64_t step);
   void leaveStep(uint64_t step, int64_t timeoutMs);
 
@@ -111,6 +112,9 @@ public:
     queue->dropUnread(step, window);
   }
   void declareEnd(uint64_t step) override { queue->declareEnd(step); }
+  bool hasEnded(int32_t other, uint64_t step) override {
+    return queue->hasEnded(other, step);
+  }
   bool hasLeft(int32_t other, uint64_t step) override {
     return queue->hasLeft(other, step);
   }

@@ -59,8 +59,10 @@ zero_rt_status NcclFabric::initialize(const FabricId &id, int32_t rank,
 NcclFabric::~NcclFabric() {
   if (device.enter())
     return;
-  // Kernels of the communicator may be running.
-  (void)device.finish();
+  // Kernels of the communicator may be running. Those of a stream of its own
+  // are done, or were given up.
+  if (!own)
+    (void)device.finish();
   // The thread that ends the communicator sends the rest.
   bool isReady = false;
   if (!isClosed || poll(isReady))

@@ -477,9 +477,9 @@ zero_rt_status zero_rt_step_find_activation(zero_rt_step *step,
 /// the caller chooses, at least 0; each micro-batch is sent once between two
 /// calls of apply or discard. |shape| holds the extents; it may be null for a
 /// gradient, and if all extents are declared. The call copies the tensor, and
-/// waits for no other rank. A GPU of a process sends over NCCL after the work
-/// on |stream|; for other GPUs the call waits for this work. If something is
-/// sent and not received, all ranks refuse the step.
+/// waits for no other rank; on a GPU it waits for the work on |stream|, unless
+/// GPUs exchange activations directly. If something is sent and not received,
+/// all ranks refuse the step.
 zero_rt_status zero_rt_step_send(zero_rt_step *step, int32_t activation,
                                  int64_t micro_batch,
                                  const zero_rt_tensor *tensor,

@@ -17,6 +17,7 @@
 // otherwise exchange messages. A process that a rank forks does not have these
 // buffers. zero_rt_counters.shared_ranks says how many ranks are read. The
 // environment variable ZERO_RT_SHARED_MEMORY=0 turns this off for a rank.
+// ZERO_RT_ACTIVATION_LANES=1, on all ranks, sends activations from GPU to GPU.
 //
 //===----------------------------------------------------------------------===//
 

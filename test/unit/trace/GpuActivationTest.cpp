@@ -27,9 +27,9 @@ constexpr int64_t width = 6, microBatches = 5;
 /// One of two ranks, with a stream of its caller's.
 class Stage {
 public:
-  Stage(StepLibrary &library, zero_rt_group *group, int number, int gpu)
-      : rank(library, group, number, "cuda", /*timeoutMs=*/20000, gpu),
-        gpu(gpu) {
+  Stage(StepLibrary &library, zero_rt_group *group, int number, int gpu,
+        int64_t timeoutMs = 20000)
+      : rank(library, group, number, "cuda", timeoutMs, gpu), gpu(gpu) {
     rank.check(rank.create());
     cuCtxPushCurrent_v2(fake::contextOf(gpu));
     EXPECT_EQ(cuStreamCreate(&stream, 1), 0);
@@ -114,8 +114,19 @@ public:
   std::vector<void *> memory;
 };
 
-/// Whether ranks are processes, and a seed.
-using Case = std::tuple<bool, int>;
+/// How activations travel.
+enum class Way { Threads, Hosts, Lanes };
+/// The way, and a seed.
+using Case = std::tuple<Way, int>;
+
+/// Sets the variable of the environment that asks for lanes.
+class LaneVariable {
+public:
+  explicit LaneVariable(bool usesLanes = true) {
+    setenv("ZERO_RT_ACTIVATION_LANES", usesLanes ? "1" : "0", 1);
+  }
+  ~LaneVariable() { unsetenv("ZERO_RT_ACTIVATION_LANES"); }
+};
 
 class GpuActivation : public GpuTest, public testing::WithParamInterface<Case> {
 protected:
@@ -130,8 +141,10 @@ protected:
     options.stage = 1;
     open(options);
   }
+  static Way getWay() { return std::get<0>(GetParam()); }
   void runStages(const std::function<void(int, Stage &)> &body) {
-    bool areProcesses = std::get<0>(GetParam());
+    bool areProcesses = getWay() != Way::Threads;
+    LaneVariable variable(getWay() == Way::Lanes);
     auto run = [&](int r, zero_rt_group *end) {
       Stage stage(library, end, r, areProcesses ? r : 0);
       body(r, stage);
@@ -190,8 +203,8 @@ TEST_P(GpuActivation, GoesFromAndToTheHost) {
 
 // Each tensor goes from GPU to GPU, and no host waits for one.
 TEST_P(GpuActivation, GoesOverNcclBetweenProcesses) {
-  if (!std::get<0>(GetParam()))
-    GTEST_SKIP() << "ranks that are threads have no lanes";
+  if (getWay() != Way::Lanes)
+    GTEST_SKIP() << "activations go through the hosts";
   runStages([&](int r, Stage &stage) {
     std::vector<zero_rt_tensor> tensors;
     for (int64_t m = 0; m < microBatches; ++m)
@@ -225,7 +238,7 @@ TEST_P(GpuActivation, GoesOverNcclBetweenProcesses) {
 
 // Ranks that are processes do not meet, so it may come after their reports.
 TEST_P(GpuActivation, OneThatIsLostRefusesTheStep) {
-  bool areProcesses = std::get<0>(GetParam());
+  bool areProcesses = getWay() != Way::Threads;
   runStages([&](int r, Stage &stage) {
     if (r == 0)
       stage.rank.check(stage.send(3, 7));
@@ -274,9 +287,10 @@ TEST_P(GpuActivation, TypesAndExtentsAreChecked) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Groups, GpuActivation,
-                         testing::Combine(testing::Bool(),
-                                          testing::Range(0, 6)));
+INSTANTIATE_TEST_SUITE_P(
+    Groups, GpuActivation,
+    testing::Combine(testing::Values(Way::Threads, Way::Hosts, Way::Lanes),
+                     testing::Range(0, 6)));
 
 namespace {
 
@@ -296,6 +310,8 @@ struct Passing {
 /// Three ranks that send to each other in a ring, and across it.
 class GpuPipeline : public GpuTest, public testing::WithParamInterface<int> {
 protected:
+  LaneVariable variable;
+
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped())
@@ -382,6 +398,63 @@ TEST_P(GpuPipeline, DropsWhatNobodyReceived) {
   });
 }
 
+// A source announces a tensor, and its GPU does not reach the other one.
+TEST_P(GpuPipeline, WhatWasAnnouncedAndDoesNotComeIsAnError) {
+  std::atomic<int> numMissing[] = {3, 3};
+  auto meet = [&](int point) {
+    for (--numMissing[point]; numMissing[point] > 0;)
+      std::this_thread::yield();
+  };
+  runProcesses(3, [&](int r, zero_rt_group *end) {
+    Stage stage(library, end, r, r, /*timeoutMs=*/500);
+    meet(0);
+    if (r == 0)
+      fake::stallNccl(true);
+    meet(1);
+    for (int64_t m = 0; m < 2 && r == 0; ++m)
+      stage.rank.check(stage.send(m, 7));
+    if (r != 1)
+      return;
+    // The second one goes to a copy, for which a stream of the runtime waits.
+    auto begin = std::chrono::steady_clock::now();
+    zero_rt_tensor tensor = stage.receive(1);
+    stage.receive(0);
+    EXPECT_NE(zero_rt_copy(stage.rank.runtime, tensor.data, tensor.data, 0),
+              ZERO_RT_OK);
+    std::string message = zero_rt_message();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin,
+              std::chrono::seconds(10));
+    EXPECT_NE(message.find("activation from rank 0 to rank 1"),
+              std::string::npos)
+        << message;
+  });
+}
+
+// Ranks that want different things are told so.
+TEST_F(GpuTest, LanesAreForAllRanks) {
+  library.activations = {{"hidden", 0, 1}};
+  LowerOptions options;
+  options.mesh = "dp=2";
+  options.stage = 1;
+  open(options);
+  std::atomic<int> turn = 0;
+  runProcesses(2, [&](int r, zero_rt_group *end) {
+    while (turn != r)
+      std::this_thread::yield();
+    std::optional<GpuRank> rank;
+    {
+      LaneVariable variable(/*usesLanes=*/r == 1);
+      rank.emplace(library, end, r, "cuda", 20000, r);
+    }
+    ++turn;
+    EXPECT_EQ(rank->create(), ZERO_RT_MISMATCH);
+    EXPECT_NE(
+        std::string(zero_rt_message()).find("ZERO_RT_ACTIVATION_LANES is"),
+        std::string::npos)
+        << zero_rt_message();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, GpuPipeline, testing::Range(0, 12));
 
 namespace {
@@ -390,6 +463,8 @@ namespace {
 class GpuLaneFailure : public GpuTest,
                        public testing::WithParamInterface<const char *> {
 protected:
+  LaneVariable variable;
+
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped())
