@@ -122,6 +122,7 @@ TEST_F(Mpi, AMessageOutlivesItsStep) {
     message.data = data.data();
     message.bytes = int64_t(data.size());
     expectOk(runtime->get()->messenger->send(1, name, message));
+    runtime->get()->messenger->declareEnd(1);
     runtime->get()->messenger->leaveStep(1);
     std::fill(data.begin(), data.end(), 9);
   }
