@@ -12,6 +12,8 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -42,7 +44,9 @@ public:
   std::optional<Range> operator()(BaseRef base) const {
     if (llvm::any_of(zeros, [&](Expr zero) { return zero->asBase() == base; }))
       return Range::ofNumber(0);
-    if (!StringRef(base->name).starts_with("cmpf "))
+    // State may have any name.
+    if (base->kind != BaseKind::operation ||
+        !StringRef(base->name).starts_with("cmpf "))
       return std::nullopt;
     // A sum is no base. Sides that are not 0 are evaluated as all numbers are.
     auto isZero = [&](Expr side) {
@@ -255,6 +259,9 @@ private:
   std::optional<Facts> facts;
   /// Divisors that are not 0, whatever the state of a parameter is.
   llvm::DenseSet<Expr> notZero;
+  /// Those that are not 0 by what a parameter with this new state has. All
+  /// parameters of a group have the same.
+  std::set<std::pair<Expr, std::vector<Expr>>> notZeroByState;
 };
 } // namespace
 
@@ -279,9 +286,19 @@ bool Quotients::isNotZero(Expr divisor, const ParameterSemantics *parameter) {
   isKnown = isKnown || isNotZero(divisor, *facts);
   if (isKnown)
     notZero.insert(divisor);
-  return isKnown ||
-         (parameter && isNotZero(divisor, addFactsOfState(proof.algebra, *facts,
-                                                          *parameter)));
+  if (isKnown || !parameter)
+    return isKnown;
+  std::vector<Expr> state;
+  for (const IntervalSemantics &interval : parameter->intervals)
+    for (auto &[role, number] : interval.roles)
+      state.push_back(number.expr);
+  std::pair key(divisor, std::move(state));
+  if (notZeroByState.count(key))
+    return true;
+  if (!isNotZero(divisor, addFactsOfState(proof.algebra, *facts, *parameter)))
+    return false;
+  notZeroByState.insert(std::move(key));
+  return true;
 }
 
 void Quotients::check(Operation *op, const llvm::Twine &what, Expr number,

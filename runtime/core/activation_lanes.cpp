@@ -268,7 +268,8 @@ zero_rt_status ActivationLanes::receive(int32_t from, const MessageName &name,
   for (; it == lane.arrivals.end(); it = lane.find(name))
     ZERO_RT_TRY(readNext(from, what.c_str()));
   auto &[number, arrival] = *it;
-  if (number >= lane.queued && step.runtime->messenger->hasLeft(from, step.id))
+  if (arrival.bytes && number >= lane.queued &&
+      step.runtime->messenger->hasLeft(from, step.id))
     return fail(ZERO_RT_TIMEOUT, "%s will not come: rank %d destroyed its step",
                 what.c_str(), from);
   if (arrival.bytes != payload.bytes)

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where devices communicate without their hosts, tensors go over lanes. A
+// If the caller asks for it, tensors go over lanes between devices. A
 // source copies its tensor, queues the send, and announces it over the hosts.
 // The destination queues the receives of a lane in the order of announcements:
 // one that the caller has not asked for goes to a copy.

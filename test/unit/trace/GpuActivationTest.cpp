@@ -27,10 +27,7 @@ class GpuActivation : public GpuStageTest,
 protected:
   void SetUp() override {
     GpuTest::SetUp();
-    if (IsSkipped())
-      return;
-    fake::reset(unsigned(std::get<1>(GetParam())));
-    openStages(2, {{"hidden", 0, 1}});
+    openStages(std::get<1>(GetParam()), 2, {{"hidden", 0, 1}});
   }
   static Way getWay() { return std::get<0>(GetParam()); }
   void runStages(const std::function<void(int, Stage &)> &body) {
@@ -90,41 +87,6 @@ TEST_P(GpuActivation, GoesFromAndToTheHost) {
     EXPECT_EQ(cuStreamSynchronize(stage.stream), 0);
     EXPECT_EQ(values, std::vector<float>(values.size(), 3.0f));
   });
-}
-
-// Each tensor goes from GPU to GPU, and no host waits for one.
-TEST_P(GpuActivation, GoesOverNcclBetweenProcesses) {
-  if (getWay() != Way::Lanes)
-    GTEST_SKIP() << "activations go through the hosts";
-  runStages([&](int r, Stage &stage) {
-    std::vector<zero_rt_tensor> tensors;
-    for (int64_t m = 0; m < microBatches; ++m)
-      tensors.push_back(stage.makeTensor((m + 1) * width));
-    fake::mark("begin " + std::to_string(r));
-    for (int64_t m = 0; m < microBatches && r == 0; ++m)
-      stage.rank.check(stage.send(m, uint16_t(m), tensors[size_t(m)]));
-    fake::mark("end " + std::to_string(r));
-    for (int64_t m = 0; m < microBatches && r == 1; ++m)
-      stage.expectReceived(m, uint16_t(m));
-  });
-  int sends = 0, receives = 0;
-  bool isSending = false;
-  std::thread::id sender;
-  for (const fake::Call &call : fake::takeCalls()) {
-    if (call.function == "begin 0") {
-      isSending = true;
-      sender = call.thread;
-    }
-    if (call.function == "end 0")
-      isSending = false;
-    sends += call.function == "ncclSend";
-    receives += call.function == "ncclRecv";
-    if (isSending && call.thread == sender)
-      EXPECT_FALSE(call.isWait) << call.function;
-  }
-  // Two lanes, with a byte each when they connect.
-  EXPECT_EQ(sends, microBatches + 2);
-  EXPECT_EQ(receives, microBatches + 2);
 }
 
 // Ranks that are processes do not meet, so it may come after their reports.

@@ -38,18 +38,14 @@ struct Passing {
 };
 
 /// Three ranks that send to each other in a ring, and across it.
-class GpuPipeline : public GpuStageTest,
+class GpuPipeline : public GpuLaneTest,
                     public testing::WithParamInterface<int> {
 protected:
-  LaneVariable variable;
-
   void SetUp() override {
     GpuTest::SetUp();
-    if (IsSkipped())
-      return;
-    fake::reset(unsigned(GetParam()));
     openStages(
-        3, {{"first", 0, 1}, {"second", 1, 2}, {"back", 2, 0}, {"skip", 0, 2}});
+        GetParam(), 3,
+        {{"first", 0, 1}, {"second", 1, 2}, {"back", 2, 0}, {"skip", 0, 2}});
   }
 
   /// All sends and receives in an order in which each is possible.
@@ -106,6 +102,40 @@ TEST_P(GpuPipeline, TakesAnyOrderThatIsPossible) {
   });
 }
 
+// Each tensor goes from GPU to GPU, and no host waits for one.
+TEST_P(GpuPipeline, GoesOverNccl) {
+  runProcesses(3, [&](int r, zero_rt_group *end) {
+    Stage stage(library, end, r, r);
+    std::vector<zero_rt_tensor> tensors;
+    for (int64_t m = 0; m < microBatches; ++m)
+      tensors.push_back(stage.makeTensor((m + 1) * width));
+    fake::mark("begin " + std::to_string(r));
+    for (int64_t m = 0; m < microBatches && r == 0; ++m)
+      stage.rank.check(stage.send(m, uint16_t(m), tensors[size_t(m)]));
+    fake::mark("end " + std::to_string(r));
+    for (int64_t m = 0; m < microBatches && r == 1; ++m)
+      stage.expectReceived(m, uint16_t(m));
+  });
+  int sends = 0, receives = 0;
+  bool isSending = false;
+  std::thread::id sender;
+  for (const fake::Call &call : fake::takeCalls()) {
+    if (call.function == "begin 0") {
+      isSending = true;
+      sender = call.thread;
+    }
+    if (call.function == "end 0")
+      isSending = false;
+    sends += call.function == "ncclSend";
+    receives += call.function == "ncclRecv";
+    if (isSending && call.thread == sender)
+      EXPECT_FALSE(call.isWait) << call.function;
+  }
+  // Each pair of ranks has a lane each way, with a byte when they connect.
+  EXPECT_EQ(sends, microBatches + 6);
+  EXPECT_EQ(receives, microBatches + 6);
+}
+
 // A step that is discarded has messages that nobody received. Later ones come.
 TEST_P(GpuPipeline, DropsWhatNobodyReceived) {
   runProcesses(3, [&](int r, zero_rt_group *end) {
@@ -159,7 +189,7 @@ TEST_P(GpuPipeline, WhatWasAnnouncedAndDoesNotComeIsAnError) {
 
 // Ranks that want different things are told so.
 TEST_F(GpuStageTest, LanesAreForAllRanks) {
-  openStages(2, {{"hidden", 0, 1}});
+  openStages(/*seed=*/0, 2, {{"hidden", 0, 1}});
   std::atomic<int> turn = 0;
   runProcesses(2, [&](int r, zero_rt_group *end) {
     while (turn != r)
@@ -183,16 +213,12 @@ INSTANTIATE_TEST_SUITE_P(Seeds, GpuPipeline, testing::Range(0, 12));
 namespace {
 
 /// A function that fails.
-class GpuLaneFailure : public GpuStageTest,
+class GpuLaneFailure : public GpuLaneTest,
                        public testing::WithParamInterface<const char *> {
 protected:
-  LaneVariable variable;
-
   void SetUp() override {
     GpuTest::SetUp();
-    if (IsSkipped())
-      return;
-    openStages(2, {{"hidden", 0, 1}});
+    openStages(/*seed=*/0, 2, {{"hidden", 0, 1}});
   }
   /// Makes the step and passes three tensors, which are received in another
   /// order than that of their sends. Function |count| fails from the beginning,

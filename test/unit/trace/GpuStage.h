@@ -118,14 +118,22 @@ public:
 class GpuStageTest : public GpuTest {
 protected:
   using Activations = std::vector<std::tuple<std::string, int, int>>;
-  /// Reads the step of |ranks| ranks.
-  void openStages(int ranks, Activations activations) {
+  /// Reads the step of |ranks| ranks. |seed| is that of the fake driver.
+  void openStages(int seed, int ranks, Activations activations) {
+    if (IsSkipped())
+      return;
+    fake::reset(unsigned(seed));
     library.activations = std::move(activations);
     LowerOptions options;
     options.mesh = "dp=" + std::to_string(ranks);
     options.stage = 1;
     open(options);
   }
+};
+
+/// Over lanes.
+class GpuLaneTest : public GpuStageTest {
+  LaneVariable variable;
 };
 
 } // namespace zero::test
