@@ -31,6 +31,8 @@ static std::vector<Number> numbers(Options &o) {
   return {
       {"--accumulation", &o.backwards, 1, 4096, "backward passes per step"},
       {"--threads", &o.threads, 0, 256, "threads per rank; 0: cores / ranks"},
+      {"--gpus", &o.gpus, 0, 256,
+       "GPUs that the ranks' steps are on, in turn; the model is not"},
       {"--steps", &o.steps, 1, 1000000, "number of steps"},
       {"--save-every", &o.saveEvery, 1, 1000000, "steps between checkpoints"},
       {"--batch", &o.batch, 1, 4096, "sequences per backward pass and rank"},
@@ -162,6 +164,12 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
             "itself which units it has";
     return false;
   }
+  if (out.tcp && out.gpus && out.gpus < out.mesh.ranks()) {
+    error = "--tcp takes a GPU for each of the " +
+            std::to_string(out.mesh.ranks()) + " ranks, and --gpus is " +
+            std::to_string(out.gpus) + "; leave out --tcp";
+    return false;
+  }
   if (out.resume && out.save.empty()) {
     error = "--resume takes the checkpoint from the folder of --save, which is "
             "missing";
@@ -185,6 +193,8 @@ Three commands train on four ranks:
 The mesh, the precision, the text and the model's shape belong to the step: give
 both char_model commands the same values. --accumulation and --steps may change at
 any time. Each pipeline stage has a part of the layers, and sends activations by 1F1B.
+With --gpus the step is one that zero-compile --target=cuda made. The model stays on the
+processor, and the program copies what model and step exchange.
 The program also runs a hand-written AdamW in f64 on the same gradients. It fails if
 the results differ by more than rounding explains.
 
@@ -201,8 +211,8 @@ the results differ by more than rounding explains.
   --mesh AXES        pipeline stages and data-parallel copies of them (dp=4)
   --precision P      type of gradients: bf16, f32, or fp16 with a loss scale (bf16)
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
-  --tcp              ranks exchange data as processes do: in shared memory, and over
-                     TCP with ZERO_RT_SHARED_MEMORY=0
+  --tcp              ranks exchange data as processes do: in shared memory, over TCP
+                     with ZERO_RT_SHARED_MEMORY=0, over NCCL with --gpus
   --quick            same as --steps 300
   --check-preconditions   the runtime checks the preconditions of the step's proof
   --help             this text

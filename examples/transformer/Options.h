@@ -36,6 +36,7 @@ struct Options {
   Mesh mesh;
   int64_t backwards = 4;
   int64_t threads = 0; // of each rank; 0: as the cores allow
+  int64_t gpus = 0;    // that the steps of ranks are on, in turn; 0: none
   int64_t steps = 1000;
   int64_t batch = 4;
   int64_t seed = 1;

@@ -13,6 +13,7 @@
 #include "examples/transformer/Reference.h"
 #include "examples/transformer/Resume.h"
 #include "examples/transformer/StepText.h"
+#include "examples/transformer/Transfers.h"
 #include "examples/transformer/Units.h"
 
 #include <pthread.h>
@@ -68,12 +69,15 @@ public:
 
 private:
   void bind();
-  void look(size_t parameter, std::vector<const float *> &views);
+  void look(size_t parameter);
   void keepUnits();
   double runStep(int64_t step);
   double forward(int64_t step, int64_t microBatch);
   void backward(int64_t microBatch);
-  zero_rt_tensor residualsOf(std::vector<float> &values);
+  void receive(int32_t activation, int64_t microBatch,
+               std::vector<float> &values);
+  void send(int32_t activation, int64_t microBatch,
+            const std::vector<float> &values, const int64_t *shape);
   Model<float> &modelOf(int64_t microBatch) {
     return models[size_t(microBatch) % models.size()];
   }
@@ -94,6 +98,9 @@ private:
   zero_rt_counters atStart = {};
   int64_t first = 0; // steps that were made before
   std::vector<Model<float>> models;
+  std::vector<const float *> views; // the parameters that the models read
+  std::vector<size_t> wholes;       // those that are of no unit
+  std::unique_ptr<Transfers> transfers;
   std::unique_ptr<Units> units;
   std::vector<std::vector<float>> kept; // the parameters of units, at the end
   std::vector<int32_t> ids; // of parameters in the step, in the model's order
@@ -115,12 +122,6 @@ static zero_rt_dtype dtypeOf(Precision precision) {
     break;
   }
   return ZERO_RT_F32;
-}
-
-static zero_rt_tensor tensorOf(zero_rt_dtype dtype, int64_t elements,
-                               const void *data) {
-  return {sizeof(zero_rt_tensor),  dtype, ZERO_RT_SPACE_DEVICE, 0, elements,
-          const_cast<void *>(data)};
 }
 
 /// Linear warm-up over a tenth, then half a cosine down to a tenth.
@@ -147,10 +148,13 @@ Rank::Rank(Shared &shared, zero_rt_group *group, int rank)
       options.threads ? options.threads
                       : std::max<int64_t>(1, cores / options.mesh.ranks()));
   settings.check_promises = options.checkPreconditions;
+  settings.device = options.gpus ? "cuda" : "host";
+  settings.ordinal = options.gpus ? int32_t(rank % options.gpus) : 0;
   check(zero_rt_create(group, rank, &settings, &runtime), "zero_rt_create",
         rank);
   check(zero_rt_step_create(runtime, &library, nullptr, &step),
         "zero_rt_step_create", rank);
+  transfers = std::make_unique<Transfers>(runtime, options.gpus > 0, rank);
   bind();
   if (options.resume) {
     first = resume(step, options.save, ids, shared.reference, rank);
@@ -162,18 +166,18 @@ Rank::Rank(Shared &shared, zero_rt_group *group, int rank)
   atStart = readCounters();
 }
 
-/// The model reads the step's own memory; there is no copy to keep fresh.
-void Rank::look(size_t parameter, std::vector<const float *> &views) {
+/// Makes the values of now visible to the models.
+void Rank::look(size_t parameter) {
   zero_rt_tensor view = {};
   view.struct_size = sizeof(view);
   check(zero_rt_step_parameter(step, ids[parameter], &view),
         "zero_rt_step_parameter", rank);
-  views[parameter] = static_cast<const float *>(view.data);
+  views[parameter] = transfers->read(parameter, view);
   shared.views[copy][parameter] = views[parameter];
 }
 
 void Rank::bind() {
-  std::vector<const float *> views(shared.parameters.size());
+  views.resize(shared.parameters.size());
   std::vector<int32_t> layers; // their units
   for (size_t i = 0; i < shared.parameters.size(); ++i) {
     const Parameter &parameter = shared.parameters[i];
@@ -184,21 +188,24 @@ void Rank::bind() {
     check(zero_rt_step_find_parameter(step, parameter.name.c_str(), &id),
           "zero_rt_step_find_parameter", rank);
     // Refuses another size or dtype, so a step of another model is found out.
-    zero_rt_tensor value =
-        tensorOf(ZERO_RT_F32, parameter.elements(), shared.initial[i].data());
+    zero_rt_tensor value = transfers->give(ZERO_RT_F32, parameter.elements(),
+                                           shared.initial[i].data());
     check(zero_rt_step_bind_parameter(step, id, &value),
           "zero_rt_step_bind_parameter", rank);
     int32_t unit = -1;
     check(zero_rt_step_unit_of(step, id, &unit), "zero_rt_step_unit_of", rank);
     if (unit < 0)
-      look(i, views);
+      wholes.push_back(i);
     else if (layers.empty() || layers.back() != unit)
       layers.push_back(unit);
   }
   Part part = partOf(options.shape, stage, options.mesh.stages);
-  units = std::make_unique<Units>(step, std::move(layers), part.begin, rank);
-  // A unit has one address, whenever it is unsharded.
-  units->visit([&](size_t i) { look(i, views); });
+  units = std::make_unique<Units>(step, std::move(layers), part.begin, rank,
+                                  [this](size_t i) { look(i); });
+  for (size_t i : wholes)
+    look(i);
+  units->visit([](size_t) {});
+  // A parameter has one address for the models, whenever its unit is unsharded.
   for (Model<float> &model : models) {
     model.setParameters(views);
     if (!units->empty())
@@ -218,8 +225,8 @@ void Rank::bind() {
 void Rank::handOver(int32_t parameter, const float *gradient) {
   int64_t elements = shared.parameters[parameter].elements();
   rounded.assign(options.precision, gradient, elements);
-  zero_rt_tensor tensor =
-      tensorOf(dtypeOf(options.precision), elements, rounded.bytes.data());
+  zero_rt_tensor tensor = transfers->give(dtypeOf(options.precision), elements,
+                                          rounded.bytes.data());
   // Without a release: the next gradient overwrites the tensor.
   check(zero_rt_step_gradient(step, ids[parameter], &tensor, nullptr, nullptr),
         "zero_rt_step_gradient", rank);
@@ -228,17 +235,29 @@ void Rank::handOver(int32_t parameter, const float *gradient) {
                                scale * divisor);
 }
 
-zero_rt_tensor Rank::residualsOf(std::vector<float> &values) {
-  return tensorOf(ZERO_RT_F32, int64_t(values.size()), values.data());
+void Rank::receive(int32_t activation, int64_t microBatch,
+                   std::vector<float> &values) {
+  zero_rt_tensor tensor =
+      transfers->makeRoom(ZERO_RT_F32, int64_t(values.size()), values.data());
+  check(zero_rt_step_receive(step, activation, microBatch, &tensor, nullptr),
+        "zero_rt_step_receive", rank);
+  transfers->fetch(tensor, values.data());
+}
+
+void Rank::send(int32_t activation, int64_t microBatch,
+                const std::vector<float> &values, const int64_t *shape) {
+  zero_rt_tensor tensor =
+      transfers->give(ZERO_RT_F32, int64_t(values.size()), values.data());
+  check(
+      zero_rt_step_send(step, activation, microBatch, &tensor, shape, nullptr),
+      "zero_rt_step_send", rank);
 }
 
 /// The loss of a micro-batch, or 0 on a stage that does not know it.
 double Rank::forward(int64_t number, int64_t microBatch) {
   Model<float> &model = modelOf(microBatch);
-  zero_rt_tensor residuals = residualsOf(model.residuals());
   if (before >= 0)
-    check(zero_rt_step_receive(step, before, microBatch, &residuals, nullptr),
-          "zero_rt_step_receive", rank);
+    receive(before, microBatch, model.residuals());
   // All stages know the text: the first reads inputs, the last targets.
   std::vector<int32_t> inputs, targets;
   int64_t turn =
@@ -249,18 +268,14 @@ double Rank::forward(int64_t number, int64_t microBatch) {
   const int64_t shape[] = {options.batch, options.shape.context,
                            options.shape.width};
   if (behind >= 0)
-    check(
-        zero_rt_step_send(step, behind, microBatch, &residuals, shape, nullptr),
-        "zero_rt_step_send", rank);
+    send(behind, microBatch, model.residuals(), shape);
   return loss;
 }
 
 void Rank::backward(int64_t microBatch) {
   Model<float> &model = modelOf(microBatch);
-  zero_rt_tensor gradients = residualsOf(model.residualGradients());
   if (behind >= 0)
-    check(zero_rt_step_receive(step, behind, microBatch, &gradients, nullptr),
-          "zero_rt_step_receive", rank);
+    receive(behind, microBatch, model.residualGradients());
   bool last = microBatch + 1 == options.backwards;
   check(zero_rt_step_begin_backward(step, last ? ZERO_RT_HINT_LAST
                                                : ZERO_RT_HINT_MORE),
@@ -272,9 +287,7 @@ void Rank::backward(int64_t microBatch) {
     handOver(parameter, gradient);
   });
   if (before >= 0)
-    check(zero_rt_step_send(step, before, microBatch, &gradients, nullptr,
-                            nullptr),
-          "zero_rt_step_send", rank);
+    send(before, microBatch, model.residualGradients(), nullptr);
   if (!last)
     check(zero_rt_step_accumulate(step), "zero_rt_step_accumulate", rank);
 }
@@ -284,6 +297,8 @@ void Rank::backward(int64_t microBatch) {
 /// one, and a model that is whole, makes each backward pass right after its
 /// forward.
 double Rank::runStep(int64_t number) {
+  for (size_t i : wholes)
+    look(i);
   check(zero_rt_step_loss_scale(step, &scale), "zero_rt_step_loss_scale", rank);
   double loss = 0;
   int64_t forwards = 0, backwards = 0, ahead = int64_t(models.size()) - 1;
@@ -386,6 +401,8 @@ void Rank::run() {
   counters.bytes_sent -= atStart.bytes_sent;
   counters.all_gathers -= atStart.all_gathers;
   keepUnits();
+  for (size_t i : wholes)
+    look(i);
   pthread_barrier_wait(&shared.barrier);
   if (rank == 0) {
     shared.result.seconds = shared.progress.seconds();
@@ -409,6 +426,7 @@ zero_rt_counters Rank::readCounters() {
 }
 
 void Rank::destroy() {
+  transfers.reset();
   check(zero_rt_step_destroy(step), "zero_rt_step_destroy", rank);
   check(zero_rt_destroy(runtime), "zero_rt_destroy", rank);
 }

@@ -13,6 +13,7 @@ namespace transformer {
 void Units::unshard(int64_t layer) const {
   check(zero_rt_step_unshard(step, units[size_t(layer - first)], nullptr),
         "zero_rt_step_unshard", rank);
+  visitLayer(layer, look);
 }
 
 void Units::reshard(int64_t layer) const {
@@ -34,10 +35,15 @@ void Units::use(int64_t layer, Use use) const {
 void Units::visit(const std::function<void(size_t parameter)> &body) const {
   for (int64_t layer = first; layer < first + int64_t(units.size()); ++layer) {
     unshard(layer);
-    for (int64_t i = 0; i < BlockParameters; ++i)
-      body(size_t(FirstBlock + layer * BlockParameters + i));
+    visitLayer(layer, body);
     reshard(layer);
   }
+}
+
+void Units::visitLayer(
+    int64_t layer, const std::function<void(size_t parameter)> &body) const {
+  for (int64_t i = 0; i < BlockParameters; ++i)
+    body(size_t(FirstBlock + layer * BlockParameters + i));
 }
 
 } // namespace transformer

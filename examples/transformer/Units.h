@@ -21,8 +21,11 @@ public:
   /// |units| has the number of each layer's unit, from layer |first| on, which
   /// is the first one of the rank's pipeline stage. Without units each rank has
   /// all parameters.
-  Units(zero_rt_step *step, std::vector<int32_t> units, int64_t first, int rank)
-      : step(step), units(std::move(units)), first(first), rank(rank) {}
+  /// |look| is called for each parameter of a unit that has been unsharded.
+  Units(zero_rt_step *step, std::vector<int32_t> units, int64_t first, int rank,
+        std::function<void(size_t parameter)> look)
+      : step(step), units(std::move(units)), first(first), rank(rank),
+        look(std::move(look)) {}
 
   bool empty() const { return units.empty(); }
 
@@ -35,12 +38,15 @@ public:
 
 private:
   void unshard(int64_t layer) const;
+  void visitLayer(int64_t layer,
+                  const std::function<void(size_t parameter)> &body) const;
   void reshard(int64_t layer) const;
 
   zero_rt_step *step;
   std::vector<int32_t> units;
   int64_t first;
   int rank;
+  std::function<void(size_t parameter)> look;
 };
 
 } // namespace transformer

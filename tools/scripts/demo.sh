@@ -24,6 +24,7 @@ writes. This step takes the learning rate from the model, and nothing is killed.
   --check-preconditions  the runtime checks the preconditions of the proof
   --quick         300 steps: less than a minute after the build
   --accumulation N   backward passes per step (4)
+  --gpus N        GPUs that the ranks' steps are on, in turn. The model stays on the processor
   --threads N     threads per rank (cores / ranks)
   --steps N       number of steps (1000, a minute or two)
   --text FILE     training text (default: /usr/share/common-licenses/*)
@@ -44,6 +45,7 @@ config=
 own= # an option of the step that the model writes
 text=()
 train=()
+target=()
 quick=
 steps=1000
 while [[ $# -gt 0 ]]; do
@@ -51,7 +53,7 @@ while [[ $# -gt 0 ]]; do
   --help | -h) usage; exit 0 ;;
   --quick) quick=1; steps=300; train+=("$1"); shift; continue ;;
   --check-preconditions) train+=("$1"); shift; continue ;;
-  --config | --mesh | --accumulation | --threads | --steps | --stage | --offload | --text | --precision) ;;
+  --config | --mesh | --accumulation | --threads | --gpus | --steps | --stage | --offload | --text | --precision) ;;
   *) wrong "unknown option '$1'" ;;
   esac
   [[ $# -ge 2 ]] || wrong "$1 takes a value"
@@ -64,9 +66,10 @@ while [[ $# -gt 0 ]]; do
     config=$(realpath -- "$2")
     ;;
   --mesh) mesh=$2 ;;
-  --accumulation | --threads | --steps)
+  --accumulation | --threads | --steps | --gpus)
     [[ $2 =~ ^[1-9][0-9]*$ ]] || wrong "$1 takes a number, not '$2'"
     [[ $1 != --steps ]] || steps=$2
+    [[ $1 != --gpus ]] || target=(--target=cuda)
     train+=("$1" "$2")
     ;;
   --stage) stage=$2 ;;
@@ -104,7 +107,7 @@ mkdir -p "$out"
 if [[ -n $own ]]; then
   echo "== the step as the model writes it: $out/step.mlir"
   units=()
-  flags=("--stage=$stage" "--offload=$offload")
+  flags=("--stage=$stage" "--offload=$offload" "${target[@]}")
   if [[ $stage -eq 3 ]]; then
     units=(--units)
     flags+=(--unit-order=declared) # a model uses its layers in one order
@@ -121,7 +124,7 @@ fi
 config=${config:-examples/transformer/ds_config.json}
 echo "== the parameters of the model: $out/model.json"
 build/bin/char_model --list-parameters --units "${text[@]}" >"$out/model.json"
-flags=("--import-deepspeed=$config" "--model=$out/model.json" "--mesh=$mesh" --no-decay=1d)
+flags=("--import-deepspeed=$config" "--model=$out/model.json" "--mesh=$mesh" --no-decay=1d "${target[@]}")
 if [[ -n $quick ]]; then
   params=scheduler.params
   flags+=("--set=$params.total_num_steps=300" "--set=$params.warmup_num_steps=30")

@@ -56,6 +56,7 @@ struct State {
   std::map<std::string, std::shared_ptr<Clique>> cliques;
   int numIds = 0;
   int comms = 0;
+  int64_t collectives = 0;
 };
 
 State &state() {
@@ -108,8 +109,10 @@ void queue(Comm &comm, Part part, Stream *stream) {
     for (const auto &other : joint->parts)
       if (!other || !other->hasArrived)
         return;
-    if (!state().isStalled && !clique->isAborted && agree(*joint))
+    if (!state().isStalled && !clique->isAborted && agree(*joint)) {
       perform(*joint);
+      ++state().collectives;
+    }
   };
   gpu().queue(gpu().streamOf(stream), {arrive});
   gpu().queue(gpu().streamOf(stream),
@@ -208,6 +211,10 @@ void fake::stallNccl(bool isStalled) {
 int fake::countComms() {
   std::lock_guard<std::mutex> lock(gpu().mutex);
   return state().comms;
+}
+int64_t fake::countCollectives() {
+  std::lock_guard<std::mutex> lock(gpu().mutex);
+  return state().collectives;
 }
 
 //===----------------------------------------------------------------------===//

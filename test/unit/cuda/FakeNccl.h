@@ -37,6 +37,8 @@ void connectLate(bool isLate);
 void abortTogether(bool isTogether);
 /// Communicators that nobody gave back.
 int countComms();
+/// Collectives and exchanges that all their ranks have made, since resetNccl.
+int64_t countCollectives();
 
 } // namespace zero::test::fake
 

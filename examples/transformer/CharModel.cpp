@@ -1,0 +1,137 @@
+//===- CharModel.cpp - Trains a transformer with a compiled step ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "examples/transformer/CharModel.h"
+
+#include "examples/transformer/Check.h"
+#include "examples/transformer/LossCurve.h"
+#include "examples/transformer/Options.h"
+#include "examples/transformer/ParameterList.h"
+#include "examples/transformer/PlanCheck.h"
+#include "examples/transformer/StepText.h"
+#include "examples/transformer/Text.h"
+#include "examples/transformer/Trainer.h"
+
+#include <cblas.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+namespace transformer {
+
+/// "1 step" and "2 steps". |plural| is the ending of other numbers.
+static std::string countOf(int64_t count, const std::string &thing,
+                           const char *plural = "s") {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : plural);
+}
+
+/// Writes a line for each step.
+static void writeLosses(const std::string &path,
+                        const std::vector<double> &losses) {
+  std::ofstream file(path);
+  file.precision(std::numeric_limits<double>::max_digits10);
+  for (double loss : losses)
+    file << loss << "\n";
+  if (!file.flush())
+    fail("cannot write '" + path + "': " + std::strerror(errno));
+}
+
+/// Prints what came out; returns whether all of it is as it has to be.
+static bool report(const Options &options, const Text &text,
+                   const TrainResult &result) {
+  if (!options.losses.empty())
+    writeLosses(options.losses, result.losses);
+  if (result.losses.empty())
+    fail("all " + std::to_string(options.steps) +
+         " steps were made before; give more --steps");
+  std::printf("\nloss\n%s",
+              lossCurve(result.losses, size_t(result.first)).c_str());
+  std::printf("\nsample\n%s\n",
+              generate(options, text, result.parameters, 400).c_str());
+  bool good =
+      comparePlan(options, int64_t(result.losses.size()), result.counters[0]);
+
+  // Sums of squares of the same gradients, in f64 on both sides; only the
+  // f32 sums and means below them round.
+  const double normTolerance = 1e-6;
+  if (hasLossScale(options.precision))
+    std::printf("\nloss scale %g at the end; skipped %s\n", result.lossScale,
+                countOf(result.skipped, "step").c_str());
+  bool close = result.difference <= result.tolerance;
+  bool normClose = result.normDifference <= normTolerance;
+  std::printf("\nagainst AdamW in f64 on the same gradients\n"
+              "  largest difference of a parameter  %.3e  (rounding explains "
+              "%.3e)%s\n"
+              "  largest relative one of the norm   %.3e  (rounding explains "
+              "%.3e)%s\n"
+              "  parameters on all ranks            %s\n",
+              result.difference, result.tolerance, close ? "" : "  TOO LARGE",
+              result.normDifference, normTolerance,
+              normClose ? "" : "  TOO LARGE",
+              result.ranksAgree ? "equal, bit by bit" : "DIFFERENT");
+  std::printf("\n%s: loss %.3f -> %.3f in %s and %.0f s\n",
+              good && close && normClose && result.ranksAgree ? "ok" : "failed",
+              result.losses.front(), result.losses.back(),
+              countOf(int64_t(result.losses.size()), "step").c_str(),
+              result.seconds);
+  return good && close && normClose && result.ranksAgree;
+}
+
+int runTool(int argc, char **argv) {
+  Options options;
+  Text text;
+  std::string error;
+  if (!parseOptions(argc, argv, options, error)) {
+    std::fprintf(stderr, "char_model: %s; see --help\n", error.c_str());
+    return 2;
+  }
+  if (options.help) {
+    std::fputs(helpText().c_str(), stdout);
+    return 0;
+  }
+  if (!Text::read(options.text, text, error))
+    fail(error);
+  if (text.size() <= options.shape.context)
+    fail("the text has " + std::to_string(text.size()) +
+         " characters, too few for a context of " +
+         std::to_string(options.shape.context));
+  options.shape.vocabulary = text.vocabulary();
+  if (options.listParameters) {
+    std::fputs(parameterListText(options.shape, options.units).c_str(), stdout);
+    return 0;
+  }
+  if (options.emitStep) {
+    std::fputs(
+        stepText(options.shape, options.mesh, options.precision, options.units)
+            .c_str(),
+        stdout);
+    return 0;
+  }
+
+  const zero_rt_library *library = nullptr;
+  if (zero_rt_open(options.library.c_str(), &library))
+    fail(zero_rt_message());
+  openblas_set_num_threads(1); // the ranks are the threads
+  int64_t elements = 0;
+  for (const Parameter &parameter : listParameters(options.shape))
+    elements += parameter.elements();
+  std::printf(
+      "%lld parameters, %lld characters of text, %lld different; "
+      "%s x %s%s\n",
+      (long long)elements, (long long)text.size(), (long long)text.vocabulary(),
+      countOf(options.mesh.ranks(), "rank").c_str(),
+      countOf(options.backwards, "backward pass", "es").c_str(),
+      options.mesh.stages > 1
+          ? (", in " + std::to_string(options.mesh.stages) + " pipeline stages")
+                .c_str()
+          : "");
+  return report(options, text, train(options, text, *library)) ? 0 : 1;
+}
+
+} // namespace transformer
