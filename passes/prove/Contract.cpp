@@ -186,9 +186,24 @@ static SmallVector<StringRef> getInputNames(const StepSemantics &semantics) {
   return names;
 }
 
+/// Whether ranks keep slices of the parameters of units. At the placed phase a
+/// slice is a sharded value that stays so. A logical step does not say it.
 static bool shardsUnits(const StepSemantics &semantics) {
-  auto program = dyn_cast<zrt::ProgramOp>(semantics.step);
-  return program && !program.getOps<zrt::UnitTableOp>().empty();
+  if (auto program = dyn_cast<zrt::ProgramOp>(semantics.step))
+    return !program.getOps<zrt::UnitTableOp>().empty();
+  auto module = semantics.step->getParentOfType<ModuleOp>();
+  if (llvm::any_of(module.getOps<FrozenBucketOp>(),
+                   [](FrozenBucketOp op) { return op.isSharded(); }))
+    return true;
+  bool keepsSlices = false;
+  SymbolTable symbols(module);
+  semantics.step->walk([&](AssignOp op) {
+    auto bucket = symbols.lookup<BucketOp>(op.getBucketAttr().getAttr());
+    auto kept = cast<ValueType>(op.getValue().getType());
+    keepsSlices |= bucket.getUnit() &&
+                   !kept.getAxesOfDim(kept.getShape().size() - 1).empty();
+  });
+  return keepsSlices;
 }
 
 /// A caller numbers and names the units that it unshards, and knows their
