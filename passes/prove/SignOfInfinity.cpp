@@ -22,11 +22,11 @@ static bool isOperation(BaseRef base, StringRef name) {
   return base->kind == BaseKind::operation && base->name == name;
 }
 
-namespace {
 static Range getRange(Expr a) {
   return evaluateRange(a, [](BaseRef) { return std::nullopt; });
 }
 
+namespace {
 /// What is known of numbers where |number| is 0.
 class RangesAtZero {
 public:
