@@ -300,7 +300,6 @@ template <> void Calls::runOp(zrt::KeepOnRootOp op) {
       number->holdsSum = true;
       number->beforeConversion.reset();
       number->way = 0; // an addend, as a gradient is before ranks sum it
-      number->hasWays = false;
     }
   if (addends.hasOther)
     addends.other = addends.own;
@@ -433,7 +432,7 @@ template <> void Calls::runOp(zrt::AllReduceScalarsOp op) {
     Number &slot = writeSlot(op, op.getSlotsAttr(), i);
     send(slot.expr, set, semantics.meetsOver);
     slot.expr = sumOverRanks(algebra, slot.expr, semantics.axes, set);
-    slot.way = 0;
+    slot.way = slot.getWayOfSum(set, semantics.axes.getAll());
   }
 }
 

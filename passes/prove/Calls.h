@@ -144,9 +144,8 @@ private:
   /// Results of kernels by kernel and arguments; failure: the body is not
   /// known.
   /// What it is launched on, with the ways of that.
-  using KernelKey =
-      std::pair<mlir::Operation *,
-                std::vector<std::tuple<Number::Key, uint64_t, bool>>>;
+  using KernelKey = std::pair<mlir::Operation *,
+                              std::vector<std::pair<Number::Key, uint64_t>>>;
   std::map<KernelKey, mlir::FailureOr<llvm::SmallVector<Number>>> evaluated;
 };
 

@@ -36,6 +36,11 @@ bool prove::isCount(BaseRef base) {
   return summed && isOwnCount(summed->first);
 }
 
+bool prove::isSumOfMissing(BaseRef base) {
+  auto summed = getSummed(base);
+  return summed && summed->first->kind == BaseKind::missing;
+}
+
 bool prove::isOfCounts(Expr a) {
   return llvm::all_of(a->getTerms(), [](const Term &term) {
     return llvm::all_of(term.monomial, [](auto factor) {

@@ -25,6 +25,10 @@ inline constexpr int kMissingExponent = 40;
 /// each rank's count.
 bool isCount(BaseRef base);
 
+/// Whether |base| is a sum over ranks of a power of each rank's number of
+/// missing gradients. It may be negative if ranks pass other inputs.
+bool isSumOfMissing(BaseRef base);
+
 /// Whether |a| is a polynomial of counts.
 bool isOfCounts(Expr a);
 

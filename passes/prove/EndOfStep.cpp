@@ -121,7 +121,7 @@ void ProgramReader::discard(zrt::TransitionOp transition, Memory &memory) {
   if (!returns(transition))
     return;
   idle->checkBuffers(transition, memory);
-  idle->checkSkipped(transition, memory, /*isSkipped=*/false);
+  idle->checkNotApplied(transition, memory, NotApplied::discarded);
 }
 
 bool EndOfStep::isSame(const EndOfStep &other) const {
@@ -192,9 +192,9 @@ void ProgramReader::checkEnd(ArrayRef<zrt::TransitionOp> path, EndOfStep end,
       semantics.rounding =
           semantics.rounding ? semantics.rounding : number.rounding;
     }
-  idle->checkSkipped(transition, refused, /*isSkipped=*/false);
+  idle->checkNotApplied(transition, refused, NotApplied::refused);
   if (!proof.report.hasErrors() && maySkip(semantics))
-    idle->checkSkipped(transition, skipped, /*isSkipped=*/true);
+    idle->checkNotApplied(transition, skipped, NotApplied::skipped);
   idle->checkReplicas(transition, memory);
   idle->checkFrozen(transition, memory);
   if (!applied) {

@@ -60,7 +60,7 @@ std::optional<Bounds> Facts::find(BaseRef base) const {
     return Bounds::ofAllFrom0();
   case BaseKind::rankSum:
     if (isCount(base))
-      return Bounds::ofAllFrom0();
+      return isSumOfMissing(base) ? Bounds::ofAll() : Bounds::ofAllFrom0();
     return std::nullopt;
   default:
     return std::nullopt;

@@ -204,6 +204,12 @@ static bool isCopied(Algebra &algebra, const Number &number, Expr expr,
          number.roundings == stored.roundings;
 }
 
+/// What a number is that equals |old| and is no copy of it.
+static std::string describeNoCopy(Expr old) {
+  return "what was computed from " + toString(old) +
+         ", and may have been rounded or infinite on the way; expected a copy";
+}
+
 void IdleState::checkHolds(Operation *transition, const Contents &contents,
                            const Entry &entry, const Twine &wrong,
                            Precision traveled) {
@@ -235,9 +241,7 @@ void IdleState::checkHolds(Operation *transition, const Contents &contents,
                          : "what went through " + narrowest.describe())
                  << ", expected " << expected.describe();
     else
-      diagnostic << "what was computed from " << toString(old)
-                 << ", and may have been rounded or infinite on the way; "
-                    "expected a copy";
+      diagnostic << describeNoCopy(old);
     noteMembers(diagnostic, buckets.find(entry.bucket)->second);
     Report::attach(diagnostic, transition->getLoc(),
                    isOld && !isWide
@@ -302,29 +306,35 @@ void IdleState::checkReadable(Operation *op, StringAttr state, Memory &memory,
       ("before apply, in state '" + state.getValue() + "'").str();
   checkUnchanged(op, where, memory);
   if (!isMeasured)
-    checkScalars(op, where, memory, /*isSkipped=*/false);
+    checkScalars(op, where, memory, NotApplied::discarded);
 }
 
-void IdleState::checkSkipped(Operation *transition, Memory &memory,
-                             bool isSkipped) {
+void IdleState::checkNotApplied(Operation *transition, Memory &memory,
+                                NotApplied how) {
   checkUnchanged(transition, "where a step is not applied", memory);
-  checkScalars(transition, "where a step is not applied", memory, isSkipped);
+  checkScalars(transition, "where a step is not applied", memory, how);
 }
 
 void IdleState::checkScalars(Operation *op, const Twine &where, Memory &memory,
-                             bool isSkipped) {
+                             NotApplied how) {
   for (auto state : program.getOps<zrt::ScalarStateOp>()) {
-    if (isSkipped && state.getChangesOnSkip())
+    if (how == NotApplied::skipped && state.getChangesOnSkip())
       continue;
     std::pair<StringAttr, int64_t> slot{state.getSlotsAttr().getAttr(),
                                         state.getIndex()};
-    Expr old = idle.slots[slot].expr;
-    Expr now = memory.slots[slot].expr;
-    if (now == old)
+    const Number &before = idle.slots[slot], &after = memory.slots[slot];
+    Expr old = before.expr, now = after.expr;
+    bool isCopy =
+        how != NotApplied::discarded || after.roundings == before.roundings;
+    if (now == old && isCopy)
       continue;
     InFlightDiagnostic diagnostic = proof.report.error(op);
-    diagnostic << "'" << state.getRole() << "' changes " << where << ": it is "
-               << toString(now, old) << ", expected " << toString(old, now);
+    diagnostic << "'" << state.getRole() << "' changes " << where << ": it is ";
+    if (now == old) {
+      diagnostic << describeNoCopy(old);
+      continue;
+    }
+    diagnostic << toString(now, old) << ", expected " << toString(old, now);
     Report::attach(diagnostic, op->getLoc(),
                    findExample(algebra, now, old, /*ranks=*/1));
   }

@@ -13,6 +13,10 @@
 
 namespace zero::prove {
 
+/// Why a step is not applied. The outcome is a choice of the program in a step
+/// that is skipped or refused. A step that is discarded has none.
+enum class NotApplied { discarded, refused, skipped };
+
 /// The memory of a program between steps. Parameters, state and their copies
 /// have values, and everything else is undefined. A step must leave memory in
 /// this form, so that the next step means the same.
@@ -27,10 +31,10 @@ public:
 
   /// Checks that buffers have their initial roles and memory.
   void checkBuffers(mlir::Operation *transition, const Memory &memory);
-  /// Checks that a step that is not applied changes nothing. Exception: if
-  /// |isSkipped|, the loss scale and schedules may change.
-  void checkSkipped(mlir::Operation *transition, Memory &memory,
-                    bool isSkipped);
+  /// Checks that a step that is not applied changes nothing. Exception: the
+  /// loss scale and schedules may change in a step that is skipped.
+  void checkNotApplied(mlir::Operation *transition, Memory &memory,
+                       NotApplied how);
   /// Checks that what the caller reads in |state| is what the step before left.
   /// Where the step |isMeasured| the caller reads parameters alone.
   void checkReadable(mlir::Operation *op, mlir::StringAttr state,
@@ -74,10 +78,9 @@ private:
   /// applied.
   void checkUnchanged(mlir::Operation *op, const llvm::Twine &where,
                       Memory &memory);
-  /// The same of counters and the like; the loss scale and schedules may change
-  /// if |isSkipped|.
+  /// The same of counters and the like.
   void checkScalars(mlir::Operation *op, const llvm::Twine &where,
-                    Memory &memory, bool isSkipped);
+                    Memory &memory, NotApplied how);
   /// Checks that |contents| are the old numbers of |entry|, rounded to
   /// |traveled| if that is narrower than they are. |wrong| describes in a
   /// message that they are not.

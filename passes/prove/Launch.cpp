@@ -42,7 +42,7 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
     argument.rounding = nullptr;
   KernelKey key{kernel.op, {}};
   for (const Number &argument : arguments)
-    key.second.push_back({argument.getKey(), argument.way, argument.hasWays});
+    key.second.push_back({argument.getKey(), argument.way});
   auto [it, isNew] = evaluated.try_emplace(std::move(key));
   // A body that cannot be read was reported when it was read first.
   if (!isNew)
@@ -122,7 +122,11 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       bool isAddend =
           !inApply && (made.expr->getOwn() != 0 ||
                        (!kernel.hasSums && onlyAddsOrConverts(kernel.op)));
-      if ((isAddend || onlyConverts(kernel.op)) && !dependsOnState(made.expr))
+      bool isConverted = onlyConverts(kernel.op) &&
+                         llvm::all_of(elements, [&](const Number &from) {
+                           return from.way == 0 || from.expr != made.expr;
+                         });
+      if ((isAddend || isConverted) && !dependsOnState(made.expr))
         made.way = 0;
       if (!kernel.conditions.empty()) {
         Expr runs = kernel.conditions[row];
@@ -248,7 +252,7 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                                         ", which are not zero"));
   Number sum = makeSum(algebra, algebra.sum(terms), roundings);
   for (const Piece &piece : addends)
-    sum.way = llvm::hash_combine(sum.way, piece.element.way);
+    sum.way = llvm::hash_combine(sum.way, piece.element.getWayFrom());
   return sum;
 }
 

@@ -58,14 +58,9 @@ Pieces prove::makePieces(int64_t length, Number element, Number pad) {
 }
 
 void prove::append(Pieces &pieces, Piece piece) {
-  if (!pieces.empty() && pieces.back().isSame(piece)) {
-    Number &last = pieces.back().element;
-    if (last.way != piece.element.way || piece.element.hasWays) {
-      last.way = llvm::hash_combine(last.way, piece.element.way);
-      last.hasWays = true;
-    }
+  if (!pieces.empty() && pieces.back().isSame(piece))
     pieces.back().end = piece.end;
-  } else
+  else
     pieces.push_back(piece);
 }
 

@@ -45,9 +45,9 @@ struct Piece {
   Expr expected = nullptr;
 
   bool isSame(const Piece &other) const {
-    return element == other.element && pad == other.pad &&
-           absent == other.absent && absentPad == other.absentPad &&
-           expected == other.expected;
+    return element == other.element && element.hasWayOf(other.element) &&
+           pad == other.pad && absent == other.absent &&
+           absentPad == other.absentPad && expected == other.expected;
   }
   bool operator==(const Piece &other) const {
     return end == other.end && isSame(other);

@@ -307,8 +307,19 @@ static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
   return findLostBits(algebra, addends, result);
 }
 
+uint64_t Number::getWayFrom() const {
+  return way != 0 ? way : size_t(llvm::hash_value(expr->getIndex()));
+}
+
+uint64_t Number::getWayOfSum(AxisSet set, AxisSet all) const {
+  // One sum for all ranks, or one of addends, for which the same is said.
+  if (set == all || way == 0)
+    return 0;
+  return llvm::hash_combine(set, way);
+}
+
 uint64_t Number::getWayTo(Type type) const {
-  return llvm::hash_combine(type.getAsOpaquePointer(), way);
+  return llvm::hash_combine(type.getAsOpaquePointer(), getWayFrom());
 }
 
 /// The way of what |op| computes of |x|.
@@ -321,7 +332,7 @@ static uint64_t getWay(Operation &op, ArrayRef<Number> x) {
     return x[0].way;
   uint64_t way = llvm::hash_value(&op);
   for (const Number &number : x)
-    way = llvm::hash_combine(way, number.way);
+    way = llvm::hash_combine(way, number.getWayFrom());
   return way;
 }
 

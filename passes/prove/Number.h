@@ -49,13 +49,17 @@ struct Number {
   /// Of a constant that was computed: what it is in its type.
   std::optional<double> computed = {};
   /// The operations that computed it, one after the other, since apply began or
-  /// ranks summed it; 0: none. Two numbers that are equal over the reals have
-  /// equal bits if their ways are equal. It is no part of the key: what only
-  /// one path to apply computes may have another way than on another path.
+  /// ranks summed it, and the numbers that they began with; 0: none. Two
+  /// numbers that are equal over the reals have equal bits if their ways are
+  /// equal. It is no part of the key: what only one path to apply computes may
+  /// have another way than on another path.
   uint64_t way = 0;
-  /// Whether it stands for elements of several ways.
-  bool hasWays = false;
 
+  /// What the way of a number that is computed of this one begins with: its
+  /// way, or which number it is.
+  uint64_t getWayFrom() const;
+  /// The way of its sum over the ranks of |set|, of all axes |all|.
+  uint64_t getWayOfSum(AxisSet set, AxisSet all) const;
   /// The way of this number behind a conversion to |type|, which is another.
   uint64_t getWayTo(mlir::Type type) const;
 
@@ -94,9 +98,7 @@ struct Number {
   }
 
   /// Whether the same operations computed |other|.
-  bool hasWayOf(const Number &other) const {
-    return way == other.way && hasWays == other.hasWays;
-  }
+  bool hasWayOf(const Number &other) const { return way == other.way; }
   /// Whether nothing tells it from |other|.
   bool isSame(const Number &other) const {
     return *this == other && arrived == other.arrived &&

@@ -503,4 +503,5 @@ void prove::checkOrder(Proof &proof, zrt::ProgramOp program) {
     if (proof.report.hasErrors())
       return;
   }
+  checkCollectiveStream(proof, program);
 }

@@ -22,10 +22,11 @@
 
 namespace zero::prove {
 
-/// A collective: its name and its attributes.
+/// A collective: its name and the attributes that its op declares.
 struct Collective {
   llvm::StringRef name;
-  mlir::DictionaryAttr attributes;
+  llvm::SmallVector<mlir::NamedAttribute, 4> attributes;
+  AxisSet axes = 0;                      // that have several ranks
   llvm::ArrayRef<AxisCoordinate> stages; // of the ranks; empty: all
 
   bool operator==(const Collective &other) const {
@@ -35,9 +36,10 @@ struct Collective {
   /// operation and what they send, and not where the result goes.
   bool looksAs(const Collective &other) const {
     auto isSent = [](mlir::NamedAttribute attribute) {
-      return attribute.getName() != "target" && attribute.getName() != "stream";
+      return !llvm::is_contained({"target", "stream", "axes"},
+                                 attribute.getName().getValue());
     };
-    return name == other.name &&
+    return name == other.name && axes == other.axes &&
            llvm::equal(llvm::make_filter_range(attributes, isSent),
                        llvm::make_filter_range(other.attributes, isSent));
   }
@@ -168,7 +170,6 @@ private:
   Collectives getCollectives(zrt::TransitionOp transition);
   Collectives getCollectives(llvm::ArrayRef<zrt::TransitionOp> path);
   Collectives getMet(const Node &node, llvm::ArrayRef<zrt::TransitionOp> path);
-  AxisSet getAxes(const Collective &collective);
   void findMeetings();
   bool isHinted(mlir::StringAttr state);
   void checkStages(zrt::TransitionOp op, const Collective &collective);

@@ -48,11 +48,6 @@ void ProgramReader::requireEvents(const Node &node) {
                                 : ", in which a step begins");
 }
 
-/// The axes of |collective| that have several ranks.
-AxisSet ProgramReader::getAxes(const Collective &collective) {
-  return semantics.axes.getSet(collective.attributes.getAs<ArrayAttr>("axes"));
-}
-
 /// The collectives of |transition|, with those of the buckets that it closes.
 Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
   SmallVector<Attribute> handlers;
@@ -66,13 +61,19 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
     auto handler = symbols.lookup<zrt::HandlerOp>(
         cast<FlatSymbolRefAttr>(symbol).getAttr());
     for (Operation &call : handler.getBody().front())
-      if (isa<zrt::Collective>(call)) {
-        ValueType place = zrt::getPlace(places, &call);
-        Collective collective{
-            call.getName().getStringRef(), call.getAttrDictionary(),
-            place ? place.getPresent() : ArrayRef<AxisCoordinate>()};
-        if (getAxes(collective))
-          found.push_back(collective);
+      if (auto meeting = dyn_cast<zrt::Collective>(call)) {
+        Collective collective;
+        collective.name = call.getName().getStringRef();
+        // Others say nothing to other ranks.
+        for (NamedAttribute attribute : call.getAttrs())
+          if (llvm::is_contained(call.getName().getAttributeNames(),
+                                 attribute.getName()))
+            collective.attributes.push_back(attribute);
+        collective.axes = semantics.axes.getSet(meeting.getAxes());
+        if (ValueType place = zrt::getPlace(places, &call))
+          collective.stages = place.getPresent();
+        if (collective.axes)
+          found.push_back(std::move(collective));
       }
   }
   return found;
@@ -83,7 +84,7 @@ Collectives ProgramReader::getCollectives(zrt::TransitionOp transition) {
 void ProgramReader::checkStages(zrt::TransitionOp op,
                                 const Collective &collective) {
   for (const AxisCoordinate &c : collective.stages)
-    if (semantics.axes.getSet({c.axis}) & getAxes(collective)) {
+    if (semantics.axes.getSet({c.axis}) & collective.axes) {
       proof.report.error(op)
           << "ranks of several pipeline stages meet where a backward pass is "
              "closed, and one may not have begun it yet";
@@ -190,7 +191,7 @@ void ProgramReader::findMeetings() {
       } else if (event == zrt::Event::accumulate) {
         closing.push_back(op);
         for (const Collective &collective : collectives) {
-          semantics.addMeeting(collective.stages, getAxes(collective));
+          semantics.addMeeting(collective.stages, collective.axes);
           checkStages(op, collective);
         }
       }
@@ -199,10 +200,19 @@ void ProgramReader::findMeetings() {
   }
   if (!semantics.meetsOver && semantics.meetsOnStages.empty())
     return;
+  // Ranks may get different hints. A rank with a hint must meet the others at
+  // the same collectives, which are not compared where ranks meet anyway.
+  for (zrt::TransitionOp op : transitions)
+    if (op.getEvent() == zrt::Event::begin_last)
+      proof.report.error(op)
+          << "a backward pass begins as the last one in state '"
+          << op.getState()
+          << "', and ranks meet in each backward pass, where those without "
+             "this hint would meet others; leave out the states for the hint";
   for (zrt::TransitionOp op : closing) {
     StepSemantics own;
     for (const Collective &collective : getCollectives(op))
-      own.addMeeting(collective.stages, getAxes(collective));
+      own.addMeeting(collective.stages, collective.axes);
     bool isEach = own.meetsOver == semantics.meetsOver;
     for (auto &[stages, set] : semantics.meetsOnStages)
       isEach &= own.getMeetings(stages) == semantics.getMeetings(stages);
@@ -245,8 +255,7 @@ Collectives ProgramReader::getMet(const Node &node,
   Collectives collectives = node.met;
   llvm::append_range(collectives, getCollectives(path));
   llvm::erase_if(collectives, [&](const Collective &collective) {
-    return (getAxes(collective) & ~semantics.getMeetings(collective.stages)) ==
-           0;
+    return (collective.axes & ~semantics.getMeetings(collective.stages)) == 0;
   });
   return collectives;
 }

@@ -68,7 +68,6 @@ bool Signs::compute(BaseRef base) {
   };
   switch (base->kind) {
   case BaseKind::symbol:
-  case BaseKind::missing:
   case BaseKind::delivered:
   case BaseKind::once:
     return true;
@@ -83,6 +82,7 @@ bool Signs::compute(BaseRef base) {
     return base->isPositiveInput();
   case BaseKind::old:
   case BaseKind::gradient:
+  case BaseKind::missing: // below 0 if ranks pass other inputs
   case BaseKind::state:
   case BaseKind::undefined:
     return false;

@@ -93,9 +93,10 @@ static bool isOfSquares(BaseRef sum) {
 /// More kinds of sums than this in one outcome are not tried.
 static constexpr size_t kMostKinds = 64;
 
-/// One of each kind of sums in |outcome|. Sums of a kind stand in the same
-/// places: in the same numbers, with the same power and sign, times the same.
-/// So the outcome is the same number whichever of them is not finite.
+/// One of each kind of sums in |outcome|. Sums of a kind may have the same
+/// values, and stand in the same places: in the same numbers, with the same
+/// power and sign, times the same. So the outcome is the same number whichever
+/// of them is not finite.
 static SmallVector<BaseRef> findKinds(Expr outcome) {
   // Where a sum stands, as a hash: the number, and its term without the sum.
   llvm::MapVector<BaseRef, std::vector<size_t>> places;
@@ -112,8 +113,9 @@ static SmallVector<BaseRef> findKinds(Expr outcome) {
           continue;
         }
         int64_t numerator = term.coefficient.numerator;
-        llvm::hash_code place = llvm::hash_combine(
-            top->getIndex(), exponent, numerator > 0, numerator < 0);
+        llvm::hash_code place =
+            llvm::hash_combine(isOfSquares(sum), top->getIndex(), exponent,
+                               numerator > 0, numerator < 0);
         for (auto [base, power] : term.monomial)
           if (base != sum)
             place = llvm::hash_combine(place, base->index, power);

@@ -93,10 +93,6 @@ void IdleState::checkWays(Operation *transition, const Memory &memory,
       bool isRounded = !Precision(type).holds(Precision(getType(source.op)));
       bool isSame = areAlike(source.own, parameters.own,
                              [&](const Number &from, const Number &to) {
-                               // Several ways, each behind a conversion, have
-                               // no common one.
-                               if (isRounded && (from.hasWays || to.hasWays))
-                                 return true;
                                if (isRounded && from.way != 0)
                                  return to.way == from.getWayTo(type);
                                return to.way == from.way;
