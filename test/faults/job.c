@@ -21,7 +21,8 @@ environment
 |*   delay   the rank sleeps for 0.3 times TIMEOUT
 |*   late    the rank sleeps for 1.6 times TIMEOUT
 |*   leave   the rank destroys its step and its runtime
-|*   memory  an allocation fails
+|*   memory  an allocation fails, in a program WITH_MEMORY; the malloc of a
+|*           sanitizer never does
 |*   plan    the rank loads the library of another stage
 |*   vain    all ranks make two backward passes in a step, and RANK alone says
 |*           of the first that it is the last
@@ -140,12 +141,10 @@ int accept4(int socket, struct sockaddr *address, socklen_t *length,
 }
 #endif
 
-/* operator new(size_t), which throws std::bad_alloc. The address sanitizer has
-   one of its own. */
-#if !defined(__has_feature)
-#define __has_feature(NAME) 0
-#endif
-#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
+#ifdef WITH_MEMORY
+#ifdef WITH_MPI
+/* operator new(size_t), which throws std::bad_alloc, of what calls MPI. MPI
+   calls malloc, too, and has no answer without memory. */
 extern void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv");
 extern void *allocate(size_t bytes) __asm__("_Znwm");
 void *allocate(size_t bytes) {
@@ -154,6 +153,13 @@ void *allocate(size_t bytes) {
     throw_bad_alloc();
   return data;
 }
+#else
+/* The runtime has an operator new of its own, which calls this. */
+extern void *__libc_malloc(size_t bytes);
+void *malloc(size_t bytes) {
+  return is_event_of_fault(1) ? NULL : __libc_malloc(bytes);
+}
+#endif
 #endif
 
 /*===----------------------------------------------------------------------===*\
@@ -307,6 +313,7 @@ static void run_rank(void) {
 static void *run_thread(void *argument) {
   me = (int)(intptr_t)argument;
   run_rank();
+  printf("rank %d: done: %.6f\n", me, now());
   return NULL;
 }
 
