@@ -159,15 +159,18 @@ class Stranger:
             self.say(b"")
 
 
-def run_ranks(job, ranks, port, stranger=None, ports=None):
-    """Runs the job; its time without the wait, and its lines by rank."""
+def run_ranks(job, ranks, port, stranger=None, ports=None, order=1):
+    """Runs the job; its time without the wait, and its lines by rank.
+
+    The stranger comes with the first rank, and the last rank comes a while later. With
+    |order| -1 that is rank 0."""
     environment = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
                    "ZERO_RT_SECRET": SECRET, "ZERO_RT_JOB": JOB}
     processes, outputs = [], []
     start = time.monotonic()
     thread = None
-    for rank in range(ranks):
-        if rank == ranks - 1:
+    for position, rank in enumerate(range(ranks)[::order]):
+        if position == ranks - 1:
             time.sleep(WAIT)
         output = tempfile.TemporaryFile("w+")
         processes.append(subprocess.Popen(
@@ -175,7 +178,7 @@ def run_ranks(job, ranks, port, stranger=None, ports=None):
             env={**environment, "RANK": str(rank),
                  "ZERO_RT_PORT": str((ports or {}).get(rank, port))}))
         outputs.append(output)
-        if rank == 0 and stranger:
+        if position == 0 and stranger:
             thread = threading.Thread(target=stranger)
             thread.start()
     for process in processes:
@@ -185,7 +188,8 @@ def run_ranks(job, ranks, port, stranger=None, ports=None):
             process.kill()
     took = time.monotonic() - start - WAIT
     if thread:
-        stranger.__self__.is_over.set()
+        if isinstance(getattr(stranger, "__self__", None), Stranger):
+            stranger.__self__.is_over.set()
         thread.join()
     lines = []
     for output in outputs:
@@ -241,6 +245,23 @@ def is_let_in_with_the_secret(job, ranks):
     return stranger.welcomed
 
 
+def impostor_is_outlasted(job, ranks):
+    """A stranger listens before rank 0 does, answers a hello, and leaves.
+
+    Rank 1 comes to the stranger first. What the stranger says ends no rank."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def pose():
+        client, _ = server.accept()
+        client.recv(HELLO.size, socket.MSG_WAITALL)
+        text = b"the job moved; come again later\x1b[2J"
+        client.sendall(struct.pack("<Qi244s64s", MAGIC, 7, text, os.urandom(64)))
+        client.close()
+        server.close()
+
+    return run_ranks(job, ranks, server.getsockname()[1], pose, order=-1)
+
+
 def main():
     job, ranks = sys.argv[1], int(sys.argv[2])
     record, proxied = record_handshake(job, ranks)
@@ -267,6 +288,10 @@ def main():
             answer = f"took {took:.2f} s instead of {usual:.2f} s"
         failed |= answer != "ok"
         print(f"{name}: {answer}")
+    took, lines = impostor_is_outlasted(job, ranks)
+    if sorted(lines) != expected or took > usual + 1:
+        print(f"impostor: {took:.2f} s instead of {usual:.2f} s, {lines}")
+        failed = True
     if not is_let_in_with_the_secret(job, ranks):
         print("a stranger with the secret is not let in: this test tries nothing")
         failed = True

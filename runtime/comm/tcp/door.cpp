@@ -28,11 +28,17 @@ struct Transcript {
   Digest nonce = {};
   Contact contact;
 };
+struct Refusal {
+  char role[8] = {};
+  Hello hello;
+  Challenge answer; // without the proof
+};
 } // namespace
 // Padding would be part of the HMAC.
 static_assert(sizeof(Address) == 20 && sizeof(Contact) == 184 &&
               sizeof(Hello) == 120 && sizeof(Challenge) == 320 &&
-              sizeof(Proof) == 216 && sizeof(Transcript) == 344);
+              sizeof(Proof) == 216 && sizeof(Transcript) == 344 &&
+              sizeof(Refusal) == 448);
 
 /// Of the rank that connects, or of the one that listens.
 static zero_rt_status prove(const std::string &secret, const char *role,
@@ -47,6 +53,31 @@ static zero_rt_status prove(const std::string &secret, const char *role,
   transcript.nonce = nonce;
   transcript.contact = contact;
   return authenticate(secret, &transcript, sizeof(transcript), out);
+}
+
+/// Of a rank that listens and refuses |hello| with |answer|.
+static zero_rt_status proveRefusal(const std::string &secret,
+                                   const Hello &hello, const Challenge &answer,
+                                   Digest &out) {
+  out = {};
+  if (secret.empty())
+    return ZERO_RT_OK;
+  Refusal refusal;
+  copyText(refusal.role, "refuse");
+  refusal.hello = hello;
+  refusal.answer = answer;
+  refusal.answer.proof = {};
+  return authenticate(secret, &refusal, sizeof(refusal), out);
+}
+
+/// The text of |answer|, fit for a terminal.
+static std::string textOf(Challenge answer) {
+  answer.text[sizeof(answer.text) - 1] = 0;
+  std::string text = answer.text;
+  for (char &c : text)
+    if (c < ' ' || c > '~')
+      c = '?';
+  return text;
 }
 
 zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
@@ -77,20 +108,24 @@ zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
                 "rank %d does not answer at %s: it is busy, or another program "
                 "listens there",
                 to, place.c_str());
-  if (answer.status) {
-    isFinal = true;
-    answer.text[sizeof(answer.text) - 1] = 0;
-    return fail(ZERO_RT_MISMATCH, "%s", answer.text);
-  }
   Digest expected;
+  if (answer.status) {
+    ZERO_RT_TRY(proveRefusal(mine.secret, hello, answer, expected));
+    isFinal = isEqual(expected, answer.proof);
+    std::string text = textOf(answer);
+    if (isFinal)
+      return fail(ZERO_RT_MISMATCH, "%s", text.c_str());
+    return fail(ZERO_RT_MISMATCH,
+                "a process at %s, which does not prove that it has the secret, "
+                "says: %s",
+                place.c_str(), text.c_str());
+  }
   ZERO_RT_TRY(
       prove(mine.secret, "listen", hello, answer.nonce, Contact(), expected));
-  if (!isEqual(expected, answer.proof)) {
-    isFinal = true;
+  if (!isEqual(expected, answer.proof))
     return fail(ZERO_RT_MISMATCH,
                 "rank %d at %s has another secret than rank %d", to,
                 place.c_str(), mine.rank);
-  }
   Proof proof;
   proof.contact = contact;
   ZERO_RT_TRY(
@@ -164,6 +199,7 @@ zero_rt_status Door::challenge(Visitor &visitor, bool &stays) {
     lastRefusal = objection;
     answer.status = ZERO_RT_MISMATCH;
     copyText(answer.text, objection);
+    ZERO_RT_TRY(proveRefusal(mine.secret, visitor.hello, answer, answer.proof));
     stays = false;
   } else {
     ZERO_RT_TRY(drawNonce(visitor.nonce));

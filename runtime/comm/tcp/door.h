@@ -51,7 +51,8 @@ struct Hello {
   int32_t hasSecret = 0;
 };
 
-/// The answer. With another status than ok it is the last message.
+/// The answer. With another status than ok it is the last message, and |proof|
+/// is about |text|.
 struct Challenge {
   uint64_t magic = 0;
   int32_t status = ZERO_RT_OK;
@@ -74,7 +75,9 @@ void copyText(char (&out)[size], const std::string &text) {
 }
 
 /// Connects to rank |to|, which listens at |address|. Sets |isFinal| if another
-/// attempt would fail, too.
+/// attempt would fail, too: a rank of the job refuses this one. Any process may
+/// listen before the rank does, and say anything; without a secret it cannot be
+/// told from a rank.
 zero_rt_status knock(const Identity &mine, int32_t to, const Address &address,
                      int port, const Contact &contact, Deadline deadline,
                      int watched, Socket &out, bool &isFinal);

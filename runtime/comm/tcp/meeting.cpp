@@ -260,7 +260,9 @@ zero_rt_status Meeting::callOn(int32_t rank,
                                const std::vector<Address> &addresses, int port,
                                const Contact &contact) {
   size_t index = size_t(rank);
+  // What was heard last, and rather an answer than none.
   std::string why = "it has no address that this rank can use";
+  zero_rt_status heardStatus = ZERO_RT_TIMEOUT;
   while (true) {
     for (const Address &address : addresses) {
       bool isFinal = false;
@@ -271,10 +273,15 @@ zero_rt_status Meeting::callOn(int32_t rank,
         descriptors[index] = sockets[index].get();
         return ZERO_RT_OK;
       }
-      // Another rank may listen at an address that is not of this network.
-      if (status != ZERO_RT_TIMEOUT && (rank == 0 || !isFinal))
+      // Another process may listen there, and this one may not be of the job.
+      bool isRefused = status == ZERO_RT_MISMATCH && rank == 0 && isFinal;
+      if (isRefused ||
+          (status != ZERO_RT_MISMATCH && status != ZERO_RT_TIMEOUT))
         return status;
-      why = lastMessage();
+      if (status == ZERO_RT_MISMATCH || heardStatus == ZERO_RT_TIMEOUT) {
+        heardStatus = status;
+        why = lastMessage();
+      }
       if (rank && waitFor(descriptors[0], POLLIN, Deadline()))
         ZERO_RT_TRY(readWord(0, deadline));
     }
@@ -283,7 +290,7 @@ zero_rt_status Meeting::callOn(int32_t rank,
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   if (rank == 0)
-    return fail(ZERO_RT_TIMEOUT, "%s", why.c_str());
+    return fail(heardStatus, "%s", why.c_str());
   return fail(ZERO_RT_TIMEOUT, "%s: %s",
               describeMissing(tag, timeoutMs, {rank}).c_str(), why.c_str());
 }
