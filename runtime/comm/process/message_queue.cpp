@@ -18,6 +18,12 @@ using namespace zero_rt;
 /// many bytes.
 static constexpr int64_t mostUnreadBytes = int64_t(1) << 34;
 
+/// The memory that a message of so many bytes takes until it is received.
+static int64_t costOf(int64_t bytes) {
+  constexpr int64_t kept = 160; // the entry of a map
+  return bytes + kept;
+}
+
 bool MessageQueue::Header::isValid() const {
   auto isFlag = [](int64_t flag) { return flag == 0 || flag == 1; };
   return bytes >= 0 && isFlag(name.isGradient) && isFlag(name.isHeader) &&
@@ -63,7 +69,7 @@ zero_rt_status MessageQueue::checkHeader(int32_t from, const Header &header) {
   if (!header.isValid())
     return link.breakWith(ZERO_RT_MISMATCH,
                           sender + " sent bytes that are no activation");
-  if (header.bytes > mostUnreadBytes - unreadBytes[from])
+  if (header.bytes > mostUnreadBytes - unreadBytes[from] - costOf(0))
     return link.breakWith(
         ZERO_RT_MISMATCH,
         sender + " sent more than " + std::to_string(mostUnreadBytes >> 30) +
@@ -74,7 +80,7 @@ zero_rt_status MessageQueue::checkHeader(int32_t from, const Header &header) {
 
 auto MessageQueue::erase(decltype(unread)::iterator message)
     -> decltype(unread)::iterator {
-  unreadBytes[message->first.second] -= int64_t(message->second.size());
+  unreadBytes[message->first.second] -= costOf(int64_t(message->second.size()));
   return unread.erase(message);
 }
 
@@ -115,7 +121,7 @@ zero_rt_status MessageQueue::pollFrom(int32_t from, bool &isMore) {
   else if (header.farewell == Farewell::None && !link.isOver(name.step) &&
            (first == wanted.end() || name.window >= first->second) &&
            unread.try_emplace({name, from}, std::move(next.contents)).second)
-    unreadBytes[from] += header.bytes;
+    unreadBytes[from] += costOf(header.bytes);
   next.contents = {};
   next.isOpened = next.isAwaited = false;
   return ZERO_RT_OK;

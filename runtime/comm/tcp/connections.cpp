@@ -128,6 +128,12 @@ void Connections::read(Peer &peer, bool isLast) {
   }
 }
 
+/// The memory that a message of so many bytes takes until it is received.
+static int64_t costOf(int64_t bytes) {
+  constexpr int64_t kept = 64; // a vector, and what its allocation takes
+  return bytes + kept;
+}
+
 /// Without memory it throws, and the next call tries again.
 void Connections::beginContents(Peer &peer) {
   const Frame &frame = peer.frame;
@@ -142,7 +148,7 @@ void Connections::beginContents(Peer &peer) {
   if (!receives.empty() && receives.front()->bytes == peer.frame.bytes) {
     peer.target = receives.front();
     receives.pop_front();
-  } else if (peer.earlyBytes + frame.bytes > mostEarlyBytes) {
+  } else if (peer.earlyBytes + costOf(frame.bytes) > mostEarlyBytes) {
     return close(peer, sender + " sent more than " +
                            std::to_string(mostEarlyBytes >> 20) +
                            " MiB that this rank has not received");
@@ -168,7 +174,7 @@ void Connections::endContents(Peer &peer) {
     request->isDone = true;
   } else {
     peer.early[channel].push_back(std::move(peer.buffer));
-    peer.earlyBytes += peer.frame.bytes;
+    peer.earlyBytes += costOf(peer.frame.bytes);
   }
   peer.target = nullptr;
   peer.buffer = {};
@@ -230,7 +236,7 @@ zero_rt_status Connections::begin(Request *request, const void *data,
       std::copy(early.front().begin(), early.front().end(), request->data);
     else
       request->status = ZERO_RT_MISMATCH;
-    peer.earlyBytes -= int64_t(early.front().size());
+    peer.earlyBytes -= costOf(int64_t(early.front().size()));
     early.pop_front();
     return ZERO_RT_OK;
   }

@@ -525,6 +525,19 @@ TEST(Tcp, MessagesThatNobodyReceivesAreBounded) {
   sender.join();
 }
 
+// A message of 1 byte takes more memory than that.
+TEST(Tcp, SmallMessagesThatNobodyReceivesAreBounded) {
+  Liar liar;
+  constexpr int most = (1 << 20) / 64;
+  std::thread sender([&] {
+    for (int i = 0; i < most; ++i)
+      liar.send(1, 0, 1);
+  });
+  liar.expectMistake(
+      "rank 1 sent more than 1 MiB that this rank has not received");
+  sender.join();
+}
+
 // The connections break, as if the process had died: who waits is told at once.
 TEST(Tcp, ARankThatDiesFreesThoseWhoWait) {
   Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
