@@ -14,10 +14,6 @@ using namespace zero::prove;
 /// So no other stream of the caller follows the work that one of them follows.
 static constexpr auto kCaller = static_cast<unsigned>(zrt::Stream::caller);
 
-/// The events of a stream that an access keeps. Later ones are not known to
-/// follow it, so work is linear in the number of events.
-static constexpr size_t kMostEvents = 4;
-
 /// Of paths that lead to one state one access may be known in several ways. So
 /// many are kept apart: a stream may wait for an event of each path.
 static constexpr ptrdiff_t kMostVariants = 4;

@@ -33,6 +33,10 @@ struct EventOfStream {
   unsigned stream;
 };
 
+/// The events of a stream that an access keeps. Later ones are not known to
+/// follow it, so work is linear in the number of events.
+constexpr size_t kMostEvents = 4;
+
 /// A call, or the caller, that touched some memory.
 struct Access {
   mlir::Operation *call = nullptr; // null: the caller
@@ -47,6 +51,12 @@ struct Access {
   bool isSame(const Access &other) const {
     return call == other.call && stream == other.stream &&
            writes == other.writes;
+  }
+  /// Whether later ones of its stream may be left out.
+  bool mayHaveMoreEvents() const {
+    return llvm::count_if(events, [&](const EventOfStream &kept) {
+             return kept.stream == stream;
+           }) == ptrdiff_t(kMostEvents);
   }
   bool hasEvent(mlir::StringAttr event) const {
     return llvm::any_of(

@@ -198,6 +198,15 @@ void OrderChecker::note(InFlightDiagnostic &diagnostic, const Access &earlier) {
     diagnostic.attachNote(program->getLoc())
         << "the caller reads parameters until apply, and writes state between "
            "steps";
+  if (!earlier.mayHaveMoreEvents())
+    return;
+  Diagnostic &events = diagnostic.attachNote(program->getLoc());
+  events << "the proof knows the first " << kMostEvents
+         << " events behind it, so a later one may order it; a wait for one of "
+            "these is enough: ";
+  llvm::interleaveComma(earlier.events, events, [&](const EventOfStream &kept) {
+    events << "@" << kept.event.getValue();
+  });
 }
 
 std::string OrderChecker::describe(unsigned memory) const {
