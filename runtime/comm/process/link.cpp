@@ -56,25 +56,30 @@ zero_rt_status Link::breakWith(zero_rt_status code,
   if (this->code == ZERO_RT_OK)
     listen();
   if (this->code == ZERO_RT_OK && failure.code) {
-    this->code = failure.code;
-    brokenBy = failure.text;
     isToldHere = true;
+    setCause(failure.code, failure.text);
     return fail(this->code, "%s", brokenBy.c_str());
   }
   if (this->code == ZERO_RT_OK) {
-    this->code = code;
-    brokenBy = message;
     isToldHere = true;
-    mine.code = code;
-    std::snprintf(mine.text, sizeof(mine.text), "%s", message.c_str());
-    for (int32_t r = 0; r < ranks(); ++r) {
-      void *request = nullptr;
-      if (r != rank() && !transport.send(transport.context, r, FailureChannel,
-                                         &mine, sizeof(Notice), &request))
-        sent.push_back(request);
-    }
+    setCause(code, message);
   }
   return fail(code, "%s", message.c_str());
+}
+
+/// Tells the other ranks, too. Some of them may not have heard of the cause,
+/// and would take this rank, which leaves now, for the one that is lost.
+void Link::setCause(zero_rt_status code, const std::string &message) {
+  this->code = code;
+  brokenBy = message;
+  mine.code = code;
+  std::snprintf(mine.text, sizeof(mine.text), "%s", message.c_str());
+  for (int32_t r = 0; r < ranks(); ++r) {
+    void *request = nullptr;
+    if (r != rank() && !transport.send(transport.context, r, FailureChannel,
+                                       &mine, sizeof(Notice), &request))
+      sent.push_back(request);
+  }
 }
 
 zero_rt_status Link::check(bool waits) {
@@ -83,10 +88,8 @@ zero_rt_status Link::check(bool waits) {
   // before they gave up. Its data is then on its way.
   constexpr auto grace = std::chrono::milliseconds(100);
   if (code == ZERO_RT_OK && failure.code &&
-      (!waits || std::chrono::steady_clock::now() - heardAt > grace)) {
-    code = failure.code;
-    brokenBy = failure.text;
-  }
+      (!waits || std::chrono::steady_clock::now() - heardAt > grace))
+    setCause(failure.code, failure.text);
   if (code == ZERO_RT_OK)
     return ZERO_RT_OK;
   if (!isToldHere && (waits || code == ZERO_RT_MISMATCH)) {

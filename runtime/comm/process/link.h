@@ -90,6 +90,7 @@ private:
     void *request = nullptr;
   };
   void listen();
+  void setCause(zero_rt_status code, const std::string &message);
 
   std::set<uint64_t> live;
   uint64_t newestOver = 0;
