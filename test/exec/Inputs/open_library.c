@@ -3,7 +3,7 @@
  * A client that knows a compiled step by its path only: open_library PATH
  * prints what the library says of itself and makes a step of two backward
  * passes on all ranks. open_library --check PATH... opens each file and prints
- * the errors.
+ * the errors. open_library --describe PATH makes no step.
  */
 #include "check.h"
 
@@ -43,6 +43,17 @@ static void describe(const zero_rt_library *library) {
     zero_rt_result_info result = {.struct_size = sizeof(result)};
     CHECK(zero_rt_library_result(library, i, &result));
     printf("result %s\n", result.name);
+  }
+  for (int32_t i = 0; i < info.num_activations; ++i) {
+    zero_rt_activation_info activation = {.struct_size = sizeof(activation)};
+    CHECK(zero_rt_library_activation(library, i, &activation));
+    zero_rt_axis_info axis = {.struct_size = sizeof(axis)};
+    CHECK(zero_rt_library_axis(library, activation.axis, &axis));
+    printf("activation %s of dtype %d: %d dims, %lld x %lld, over %s from %d "
+           "to %d\n",
+           activation.name, activation.dtype, activation.num_dims,
+           (long long)activation.dims[0], (long long)activation.dims[1],
+           axis.name, activation.from, activation.to);
   }
   zero_rt_parameter_info parameter = {.struct_size = sizeof(parameter)};
   if (zero_rt_library_parameter(library, info.num_parameters, &parameter))
@@ -134,6 +145,11 @@ int main(int argc, char **argv) {
     for (int i = 2; i < argc; ++i)
       printf("%s\n",
              zero_rt_open(argv[i], &library) ? zero_rt_message() : "opened");
+    return 0;
+  }
+  if (argc > 2 && strcmp(argv[1], "--describe") == 0) {
+    CHECK(zero_rt_open(argv[2], &library));
+    describe(library);
     return 0;
   }
   paths[0] = argv[1];
