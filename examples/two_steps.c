@@ -56,7 +56,8 @@ static int gpu; /* which one, of those of this machine */
    memory of the runtime's device. */
 static void run_backward(zero_rt_runtime *runtime, zero_rt_step *step, int rank,
                          zero_rt_hint hint) {
-  static const int64_t elements[] = {64 * 48, 64, 10 * 64, 10};
+  static const int64_t elements[] = TRAIN_PARAMETER_ELEMENTS;
+  static const zero_rt_dtype dtypes[] = TRAIN_GRADIENT_DTYPES; /* all bf16 */
   static const uint16_t one_or_two[] = {0x3f80, 0x4000};
   CHECK(zero_rt_step_begin_backward(step, hint));
   for (int32_t id = TRAIN_NUM_PARAMETERS - 1; id >= 0; --id) {
@@ -67,7 +68,7 @@ static void run_backward(zero_rt_runtime *runtime, zero_rt_step *step, int rank,
     void *data = NULL;
     CHECK(zero_rt_allocate(runtime, bytes, &data));
     CHECK(zero_rt_copy(runtime, data, values, bytes));
-    zero_rt_tensor gradient = {sizeof(gradient),     ZERO_RT_BF16,
+    zero_rt_tensor gradient = {sizeof(gradient),     dtypes[id],
                                ZERO_RT_SPACE_DEVICE, 0,
                                elements[id],         data};
     CHECK(zero_rt_step_gradient(step, id, &gradient, NULL, NULL));
@@ -96,8 +97,8 @@ static void *run_rank(void *argument) {
       run_backward(runtime, step, rank,
                    b + 1 == BACKWARDS ? ZERO_RT_HINT_LAST : ZERO_RT_HINT_MORE);
     }
-    const double learning_rate = 0.5;
-    CHECK(zero_rt_step_apply(step, &learning_rate, 1, NULL));
+    const double inputs[TRAIN_NUM_INPUTS] = {[TRAIN_INPUT_LR] = 0.5};
+    CHECK(zero_rt_step_apply(step, inputs, TRAIN_NUM_INPUTS, NULL));
     zero_rt_results results = {.struct_size = sizeof(results)};
     CHECK(zero_rt_step_results(step, &results));
     if (rank == 0)

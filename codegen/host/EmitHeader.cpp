@@ -21,6 +21,9 @@ static std::string toMacro(StringRef name) {
   return text;
 }
 
+/// A header has the first so many names.
+static constexpr size_t kMostNames = 1000;
+
 /// Defines a macro for each of |names|. Names that differ only in punctuation
 /// get no macro; callers look them up by name.
 static void printNumbers(raw_ostream &os, const Twine &prefix,
@@ -29,8 +32,27 @@ static void printNumbers(raw_ostream &os, const Twine &prefix,
   for (const std::string &name : names)
     ++count[toMacro(name)];
   for (auto [i, name] : llvm::enumerate(names))
-    if (i < 1000 && count[toMacro(name)] == 1)
+    if (i < kMostNames && !name.empty() && count[toMacro(name)] == 1)
       os << "#define " << prefix << toMacro(name) << " " << i << "\n";
+}
+
+/// Defines |name| as an initializer with what |print| prints for each parameter
+/// of |tables|.
+static void printInitializer(
+    raw_ostream &os, const Twine &name, const Tables &tables,
+    llvm::function_ref<void(const zero_rt_parameter_row &)> print) {
+  os << "#define " << name << " \\\n  {";
+  llvm::interleave(tables.parameters, print, [&] { os << ", \\\n   "; });
+  os << "}\n";
+}
+
+/// The name of |dtype| in C.
+static StringRef getDtypeMacro(int64_t dtype) {
+  static constexpr StringLiteral names[] = {
+#define ZERO_RT_DTYPE(NAME, TEXT, BYTES) "ZERO_RT_" #NAME,
+#include "zero_rt/dtypes.def"
+  };
+  return names[dtype];
 }
 
 /// The numbering of ranks; empty if there are fewer than two axes.
@@ -62,14 +84,29 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
      << macro << "_RANKS " << tables.ranks << "\n#define " << macro
      << "_NUM_PARAMETERS " << tables.parameters.size() << "\n#define " << macro
      << "_NUM_INPUTS " << tables.inputs.size() << "\n";
-  for (auto [i, input] : llvm::enumerate(tables.inputs))
-    if (input.tokens)
-      os << "/// The number of tokens of this rank; gradients are divided by "
-            "the sum.\n"
-         << "#define " << macro << "_INPUT_TOKENS " << i << "\n";
+  std::vector<std::string> inputNames;
+  for (const zero_rt_input_row &input : tables.inputs)
+    inputNames.push_back(input.tokens
+                             ? "tokens"
+                             : tables.strings.getBytes().data() + input.name);
+  os << "\n/// Numbers of the inputs that are a hyperparameter which no other "
+        "input is.\n/// TOKENS is the number of tokens of this rank; gradients "
+        "are divided by the sum.\n";
+  printNumbers(os, macro + "_INPUT_", inputNames);
   os << "\n/// Numbers of the parameters. zero_rt_step_find_parameter finds "
         "every parameter\n/// by name.\n";
   printNumbers(os, macro + "_PARAMETER_", tables.parameterNames);
+  if (tables.parameters.size() <= kMostNames) {
+    os << "\n/// Of each parameter the number of elements on a rank, its "
+          "dtype, and that of\n/// an arriving gradient.\n";
+    printInitializer(os, macro + "_PARAMETER_ELEMENTS", tables,
+                     [&](auto &row) { os << row.elements; });
+    printInitializer(os, macro + "_PARAMETER_DTYPES", tables,
+                     [&](auto &row) { os << getDtypeMacro(row.dtype); });
+    printInitializer(os, macro + "_GRADIENT_DTYPES", tables, [&](auto &row) {
+      os << getDtypeMacro(row.gradient_dtype);
+    });
+  }
   if (!tables.activationNames.empty())
     os << "\n/// Numbers of the activations.\n";
   printNumbers(os, macro + "_ACTIVATION_", tables.activationNames);
