@@ -299,7 +299,6 @@ template <> void Calls::runOp(zrt::KeepOnRootOp op) {
               : algebra.undefined("addends of what ranks do not have alike");
       number->holdsSum = true;
       number->beforeConversion.reset();
-      number->way = 0; // an addend, as a gradient is before ranks sum it
     }
   if (addends.hasOther)
     addends.other = addends.own;
@@ -432,7 +431,7 @@ template <> void Calls::runOp(zrt::AllReduceScalarsOp op) {
     Number &slot = writeSlot(op, op.getSlotsAttr(), i);
     send(slot.expr, set, semantics.meetsOver);
     slot.expr = sumOverRanks(algebra, slot.expr, semantics.axes, set);
-    slot.way = slot.getWayOfSum(set, semantics.axes.getAll());
+    slot.way = slot.getWayOfSum(set);
   }
 }
 

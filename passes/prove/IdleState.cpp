@@ -196,12 +196,16 @@ void IdleState::checkUnchanged(Operation *transition, const Twine &where,
 /// hold: it was copied, and not computed. A number that is multiplied and
 /// divided again may have been infinite or rounded on the way.
 static bool isCopied(Algebra &algebra, const Number &number, Expr expr,
-                     Precision kept, Precision traveled) {
+                     Type kept, Type traveled) {
   Number source = makeSource(algebra, expr), stored = source;
-  stored.narrow(kept);
-  stored.narrow(traveled);
-  return number.roundings == source.roundings ||
-         number.roundings == stored.roundings;
+  stored.narrow(Precision(kept));
+  stored.narrow(Precision(traveled));
+  // A conversion may be on its way, and no other operation.
+  uint64_t way = number.ran ? number.skippedWay : number.way;
+  bool isMoved = way == 0 || way == source.getWayTo(kept) ||
+                 way == source.getWayTo(traveled);
+  return isMoved && (number.roundings == source.roundings ||
+                     number.roundings == stored.roundings);
 }
 
 /// What a number is that equals |old| and is no copy of it.
@@ -212,10 +216,13 @@ static std::string describeNoCopy(Expr old) {
 
 void IdleState::checkHolds(Operation *transition, const Contents &contents,
                            const Entry &entry, const Twine &wrong,
-                           Precision traveled) {
+                           Type traveledAs) {
   Expr old = algebra.state(entry.role);
   zrt::BufferOp buffer = contents.op;
-  Precision kept(buffer.getValueType().getElementType());
+  Type keptAs = buffer.getValueType().getElementType();
+  if (!traveledAs)
+    traveledAs = keptAs;
+  Precision kept(keptAs), traveled(traveledAs);
   bool isRounded = !traveled.holds(kept);
   Precision expected = kept.limitedBy(traveled);
   for (const Piece &piece :
@@ -224,7 +231,7 @@ void IdleState::checkHolds(Operation *transition, const Contents &contents,
     Precision narrowest = piece.element.roundings.getNarrowest();
     bool isWide = isRounded ? narrowest == expected : narrowest.holds(expected);
     if (isOld && isWide && contents.bucket == entry.bucket &&
-        isCopied(algebra, piece.element, old, kept, traveled))
+        isCopied(algebra, piece.element, old, keptAs, traveledAs))
       continue;
     InFlightDiagnostic diagnostic =
         proof.report.error(getCulprit(contents, transition));
@@ -297,7 +304,7 @@ void IdleState::checkUnsharded(zrt::UnitTableOp unit, const zrt::UnitPart &part,
   else if (hasElements(bucket))
     checkHolds(unit, contents, {"parameter", bucket},
                "does not hold the parameters of the unit",
-               Precision(getTypeToGather(unit, contents)));
+               getTypeToGather(unit, contents));
 }
 
 void IdleState::checkReadable(Operation *op, StringAttr state, Memory &memory,
@@ -325,7 +332,8 @@ void IdleState::checkScalars(Operation *op, const Twine &where, Memory &memory,
     const Number &before = idle.slots[slot], &after = memory.slots[slot];
     Expr old = before.expr, now = after.expr;
     bool isCopy =
-        how != NotApplied::discarded || after.roundings == before.roundings;
+        how != NotApplied::discarded ||
+        (after.roundings == before.roundings && after.hasWayOf(before));
     if (now == old && isCopy)
       continue;
     InFlightDiagnostic diagnostic = proof.report.error(op);

@@ -82,11 +82,11 @@ private:
   void checkScalars(mlir::Operation *op, const llvm::Twine &where,
                     Memory &memory, NotApplied how);
   /// Checks that |contents| are the old numbers of |entry|, rounded to
-  /// |traveled| if that is narrower than they are. |wrong| describes in a
+  /// |traveledAs| if that is narrower than they are. |wrong| describes in a
   /// message that they are not.
   void checkHolds(mlir::Operation *op, const Contents &contents,
                   const Entry &entry, const llvm::Twine &wrong,
-                  Precision traveled = {});
+                  mlir::Type traveledAs = {});
   void readStates();
   void readCopy(zrt::BucketTableOp op, mlir::FlatSymbolRefAttr copy);
   void fillBuffers();

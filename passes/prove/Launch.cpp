@@ -69,18 +69,15 @@ static bool dependsOnState(Expr a) {
   return depends;
 }
 
-/// Whether |kernel| converts numbers and does nothing else.
-static bool onlyConverts(zrt::KernelOp kernel) {
-  return llvm::all_of(kernel.getBody().front(), [](Operation &op) {
-    return isa<arith::TruncFOp, arith::ExtFOp, zrt::YieldOp>(op);
-  });
-}
-
-/// The same, or adds numbers.
-static bool onlyAddsOrConverts(zrt::KernelOp kernel) {
-  return llvm::all_of(kernel.getBody().front(), [](Operation &op) {
-    return isa<arith::AddFOp, arith::TruncFOp, arith::ExtFOp, zrt::YieldOp>(op);
-  });
+/// Whether |kernel| adds numbers, converts them, and does nothing else.
+static bool onlyAdds(zrt::KernelOp kernel) {
+  bool adds = false;
+  for (Operation &op : kernel.getBody().front()) {
+    adds |= isa<arith::AddFOp>(op);
+    if (!isa<arith::AddFOp, arith::TruncFOp, arith::ExtFOp, zrt::YieldOp>(op))
+      return false;
+  }
+  return adds;
 }
 
 FailureOr<Calls::LaunchedElements>
@@ -116,22 +113,23 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       made.expr =
           joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
       made.narrow(type);
-      // Before ranks sum gradients, and where they have summed them into
-      // another type, other paths have other ways to one gradient. Where they
-      // sum none, backward passes are added.
+      // Backward passes are added, on some paths more of them: before ranks
+      // sum them, or before apply.
       bool isAddend =
-          !inApply && (made.expr->getOwn() != 0 ||
-                       (!kernel.hasSums && onlyAddsOrConverts(kernel.op)));
-      bool isConverted = onlyConverts(kernel.op) &&
-                         llvm::all_of(elements, [&](const Number &from) {
-                           return from.way == 0 || from.expr != made.expr;
-                         });
-      if ((isAddend || isConverted) && !dependsOnState(made.expr))
+          kernel.op.getNumScalars() == 0 && onlyAdds(kernel.op) &&
+          (made.expr->getOwn() != 0 || (!inApply && !kernel.hasSums));
+      if (isAddend && !dependsOnState(made.expr))
         made.way = 0;
       if (!kernel.conditions.empty()) {
         Expr runs = kernel.conditions[row];
         made.expr = algebra.operation("select", {runs, made.expr, old.expr});
+        // Another kernel may have run where this one does not.
+        if (old.ran && old.ran != runs) {
+          made.narrowAs(old);
+          made.way = llvm::hash_combine(made.getWayFrom(), old.getWayFrom());
+        }
         made.skipped = old.skipped;
+        made.skippedWay = old.ran ? old.skippedWay : old.way;
         made.ran = old.ran && old.ran != runs
                        ? algebra.symmetric("ori", old.ran, runs)
                        : runs;

@@ -308,18 +308,15 @@ static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
 }
 
 uint64_t Number::getWayFrom() const {
-  return way != 0 ? way : size_t(llvm::hash_value(expr->getIndex()));
+  return llvm::hash_combine(way, expr->getIndex());
 }
 
-uint64_t Number::getWayOfSum(AxisSet set, AxisSet all) const {
-  // One sum for all ranks, or one of addends, for which the same is said.
-  if (set == all || way == 0)
-    return 0;
-  return llvm::hash_combine(set, way);
+uint64_t Number::getWayOfSum(AxisSet set) const {
+  return way == 0 ? 0 : size_t(llvm::hash_combine(set, way));
 }
 
 uint64_t Number::getWayTo(Type type) const {
-  return llvm::hash_combine(type.getAsOpaquePointer(), getWayFrom());
+  return llvm::hash_combine(type.getAsOpaquePointer(), way);
 }
 
 /// The way of what |op| computes of |x|.

@@ -54,12 +54,14 @@ struct Number {
   /// equal. It is no part of the key: what only one path to apply computes may
   /// have another way than on another path.
   uint64_t way = 0;
+  /// The same where |ran| is false.
+  uint64_t skippedWay = 0;
 
-  /// What the way of a number that is computed of this one begins with: its
-  /// way, or which number it is.
+  /// What the way of a number that is computed of this one depends on: its way,
+  /// and which number it is.
   uint64_t getWayFrom() const;
-  /// The way of its sum over the ranks of |set|, of all axes |all|.
-  uint64_t getWayOfSum(AxisSet set, AxisSet all) const;
+  /// The way of its sum over the ranks of |set|.
+  uint64_t getWayOfSum(AxisSet set) const;
   /// The way of this number behind a conversion to |type|, which is another.
   uint64_t getWayTo(mlir::Type type) const;
 

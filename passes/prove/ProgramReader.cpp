@@ -154,7 +154,7 @@ void ProgramReader::enter(Node node, Operation *from) {
     if (!contents.join(now)) {
       contents.forget(algebra, "what @" + name.getValue() +
                                    " holds, which depends on the number of "
-                                   "backward passes");
+                                   "backward passes or on how they were begun");
       contents.writer = now.writer;
     }
     isNew |= !contents.holdsSame(before);

@@ -202,13 +202,20 @@ void ProgramReader::findMeetings() {
     return;
   // Ranks may get different hints. A rank with a hint must meet the others at
   // the same collectives, which are not compared where ranks meet anyway.
-  for (zrt::TransitionOp op : transitions)
-    if (op.getEvent() == zrt::Event::begin_last)
+  for (zrt::TransitionOp op : transitions) {
+    if (op.getEvent() != zrt::Event::begin_last)
+      continue;
+    zrt::TransitionOp plain =
+        getTransition(op.getStateAttr(), zrt::Event::begin);
+    bool isSame = plain && plain.getNextAttr() == op.getNextAttr() &&
+                  plain.getHandlers() == op.getHandlers();
+    if (!isSame)
       proof.report.error(op)
           << "a backward pass begins as the last one in state '"
           << op.getState()
           << "', and ranks meet in each backward pass, where those without "
              "this hint would meet others; leave out the states for the hint";
+  }
   for (zrt::TransitionOp op : closing) {
     StepSemantics own;
     for (const Collective &collective : getCollectives(op))

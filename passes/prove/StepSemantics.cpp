@@ -246,7 +246,7 @@ Number prove::sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
   if (isUnreduced(a.expr, arrivesOver))
     a.travel();
   a.beforeConversion.reset();
-  a.way = a.getWayOfSum(set, axes.getAll());
+  a.way = a.getWayOfSum(set);
   int lostBits = 0;
   a.expr = ::sumOverRanks(algebra, a.expr, axes, set, stages, &lostBits);
   a.lose(lostBits);

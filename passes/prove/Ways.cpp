@@ -91,12 +91,12 @@ void IdleState::checkWays(Operation *transition, const Memory &memory,
         continue;
       const Contents &source = find(memory, symbol.getAttr());
       bool isRounded = !Precision(type).holds(Precision(getType(source.op)));
-      bool isSame = areAlike(source.own, parameters.own,
-                             [&](const Number &from, const Number &to) {
-                               if (isRounded && from.way != 0)
-                                 return to.way == from.getWayTo(type);
-                               return to.way == from.way;
-                             });
+      bool isSame =
+          areAlike(source.own, parameters.own,
+                   [&](const Number &from, const Number &to) {
+                     return to.way == from.way ||
+                            (isRounded && to.way == from.getWayTo(type));
+                   });
       if (!isSame)
         refuse(parameters,
                ("@" + op.getParameters() + " is not @" + symbol.getValue() +

@@ -167,6 +167,13 @@ void Door::dismissOne() {
   visitors.erase(silent == visitors.end() ? visitors.begin() : silent);
 }
 
+/// Whether |hello| is to this rank of this job.
+bool Door::isForMe(const Hello &hello) const {
+  char job[sizeof(hello.job)];
+  copyText(job, mine.job);
+  return std::memcmp(job, hello.job, sizeof(job)) == 0 && hello.to == mine.rank;
+}
+
 /// What is wrong with |hello|, of a rank of ours; empty if nothing is.
 std::string Door::findObjection(const Hello &hello) const {
   std::string me = "rank " + std::to_string(mine.rank);
@@ -199,7 +206,11 @@ zero_rt_status Door::challenge(Visitor &visitor, bool &stays) {
     lastRefusal = objection;
     answer.status = ZERO_RT_MISMATCH;
     copyText(answer.text, objection);
-    ZERO_RT_TRY(proveRefusal(mine.secret, visitor.hello, answer, answer.proof));
+    // The proof is worth something only from the rank that was asked. Others
+    // may have got the hello from a stranger.
+    if (isForMe(visitor.hello))
+      ZERO_RT_TRY(
+          proveRefusal(mine.secret, visitor.hello, answer, answer.proof));
     stays = false;
   } else {
     ZERO_RT_TRY(drawNonce(visitor.nonce));

@@ -122,6 +122,7 @@ private:
                          std::vector<Guest> &arrived);
   zero_rt_status challenge(Visitor &visitor, bool &stays);
   zero_rt_status checkProof(Visitor &visitor, std::vector<Guest> &arrived);
+  bool isForMe(const Hello &hello) const;
   std::string findObjection(const Hello &hello) const;
 
   const Identity &mine;
