@@ -101,6 +101,8 @@ constexpr Explanation kExplained[] = {
      "call "
      "reads the claim"},
     {"zrt.keep_on_root: twice", "", "what one rank alone has it keeps"},
+    {": another stream", " and another collective on stream ",
+     "in the interpreter collectives of two streams never wait for each other"},
     {"", " the outcome is 0 or 3: ",
      "in a step of one backward pass no rank makes another number of them"},
     {"zrt.transition", "the order of arrivals",
