@@ -11,9 +11,9 @@
 // have it (HMAC-SHA256 over random numbers of both, the job and the ranks).
 // Processes that do not have the secret cannot join, and cannot make the ranks
 // wait, except that a flood of connections takes processor time. Without a
-// secret, all ranks must be on one machine: ranks listen and
-// connect at 127.0.0.1 only, any process of this machine can join, and rank 0
-// writes a warning to stderr, once in a process. Messages between ranks are not
+// secret, all ranks must be on one machine: ranks listen and connect at
+// 127.0.0.1 only, any process of this machine can join, and rank 0 writes a
+// warning to stderr, once in a process. Messages between ranks are not
 // encrypted, and not protected against changes on the way. Do not use this
 // transport over networks where others can read or change packets.
 //
