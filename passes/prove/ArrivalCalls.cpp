@@ -63,7 +63,8 @@ template <> void Calls::runOp(zrt::PackOp op) {
     Number value = values->front();
     value.narrow(kept);
     value.beforeConversion.reset();
-    value.way = 0;
+    // The order of additions is no way.
+    value.way = kernel.getBody().getNumArguments() == 1 ? 0 : old.way;
     return value;
   };
   // A gradient that was written in place meets neither kernel, and a further

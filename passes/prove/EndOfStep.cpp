@@ -143,7 +143,7 @@ void ProgramReader::apply(const Node &node, ArrayRef<zrt::TransitionOp> path,
   // Ranks take several paths: they may get other hints, or make other numbers
   // of backward passes.
   idle->checkWays(transition, end.memory,
-                  ends.empty() ? nullptr : &ends.front().memory);
+                  ends.empty() ? end.memory : ends.front().memory);
   if (llvm::none_of(ends,
                     [&](const EndOfStep &known) { return known.isSame(end); }))
     checkEnd(path, std::move(end), committed);

@@ -201,8 +201,8 @@ static bool isCopied(Algebra &algebra, const Number &number, Expr expr,
   stored.narrow(Precision(kept));
   stored.narrow(Precision(traveled));
   // A conversion may be on its way, and no other operation.
-  uint64_t way = number.ran ? number.skippedWay : number.way;
-  bool isMoved = way == 0 || way == source.getWayTo(kept) ||
+  uint64_t way = number.getWayIfSkipped();
+  bool isMoved = way == source.way || way == source.getWayTo(kept) ||
                  way == source.getWayTo(traveled);
   return isMoved && (number.roundings == source.roundings ||
                      number.roundings == stored.roundings);

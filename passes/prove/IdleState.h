@@ -58,10 +58,11 @@ public:
   void checkReplicas(mlir::Operation *transition, Memory &memory);
   /// Checks the same bit by bit: what holds one number was computed in one way
   /// on all ranks, and on all paths that ranks may take, of which |known| is
-  /// the memory behind another one, or null. A parameter is its master weight,
-  /// rounded once: so the runtime finds those that the caller changed.
+  /// the memory behind another one, or the same memory. A parameter is its
+  /// master weight, rounded once: so the runtime finds those that the caller
+  /// changed.
   void checkWays(mlir::Operation *transition, const Memory &memory,
-                 const Memory *known);
+                 const Memory &known);
 
 private:
   struct Entry {

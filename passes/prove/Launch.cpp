@@ -102,7 +102,8 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
     if (kernel.op.getArrayAccess(a) == zrt::Access::read)
       continue;
     Precision type(kernel.op.getArrayType(a));
-    auto choose = [&](Number made, Number old) {
+    auto choose = [&](Number made, ArrayRef<Number> operands) {
+      const Number &old = operands[a];
       // A kernel that only converts has one operand to convert.
       bool converts =
           numArrays == 2 && llvm::any_of(elements, [&](const Number &from) {
@@ -114,30 +115,34 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
           joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
       made.narrow(type);
       // Backward passes are added, on some paths more of them: before ranks
-      // sum them, or before apply.
+      // sum them, or before apply. The order of additions is no way.
       bool isAddend =
           kernel.op.getNumScalars() == 0 && onlyAdds(kernel.op) &&
           (made.expr->getOwn() != 0 || (!inApply && !kernel.hasSums));
-      if (isAddend && !dependsOnState(made.expr))
+      if (isAddend && !dependsOnState(made.expr)) {
         made.way = 0;
+        for (auto [i, addend] : llvm::enumerate(operands))
+          if (kernel.op.getArrayAccess(i) != zrt::Access::write)
+            made.way = addWays(made.way, addend.way);
+      }
       if (!kernel.conditions.empty()) {
         Expr runs = kernel.conditions[row];
         made.expr = algebra.operation("select", {runs, made.expr, old.expr});
         // Another kernel may have run where this one does not.
         if (old.ran && old.ran != runs) {
           made.narrowAs(old);
-          made.way = llvm::hash_combine(made.getWayFrom(), old.getWayFrom());
+          made.way = combineWays(made.getWayFrom(), old.getWayFrom());
         }
         made.skipped = old.skipped;
-        made.skippedWay = old.ran ? old.skippedWay : old.way;
+        made.skippedWay = old.getWayIfSkipped();
         made.ran = old.ran && old.ran != runs
                        ? algebra.symmetric("ori", old.ran, runs)
                        : runs;
       }
       return made;
     };
-    made.written.emplace_back(choose((*ofElement)[result], elements[a]),
-                              choose((*ofPad)[result], pads[a]));
+    made.written.emplace_back(choose((*ofElement)[result], elements),
+                              choose((*ofPad)[result], pads));
     ++result;
   }
   if (kernel.op.getSums()) {
@@ -250,7 +255,7 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
                                         ", which are not zero"));
   Number sum = makeSum(algebra, algebra.sum(terms), roundings);
   for (const Piece &piece : addends)
-    sum.way = llvm::hash_combine(sum.way, piece.element.getWayFrom());
+    sum.way = combineWays(sum.way, piece.element.getWayFrom());
   return sum;
 }
 

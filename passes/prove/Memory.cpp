@@ -129,9 +129,8 @@ bool Memory::isSame(const Memory &other) const {
 bool Contents::join(const Contents &with) {
   auto isSame = [](const Piece &a, const Piece &b) {
     return a.end == b.end && a.element.expr == b.element.expr &&
-           a.element.hasWayOf(b.element) && a.pad.expr == b.pad.expr &&
-           a.absent == b.absent && a.absentPad == b.absentPad &&
-           a.expected == b.expected;
+           a.pad.expr == b.pad.expr && a.absent == b.absent &&
+           a.absentPad == b.absentPad && a.expected == b.expected;
   };
   auto areSame = [&](const Pieces &a, const Pieces &b) {
     return a.size() == b.size() && llvm::all_of_zip(a, b, isSame);
@@ -144,6 +143,7 @@ bool Contents::join(const Contents &with) {
   for (auto [mine, others] :
        {std::pair(&own, &with.own), std::pair(&other, &with.other)})
     for (auto [a, b] : llvm::zip_equal(*mine, *others)) {
+      a.element.joinWay(b.element);
       a.element.narrowAs(b.element);
       a.pad.narrowAs(b.pad);
     }

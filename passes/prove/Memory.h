@@ -85,9 +85,9 @@ struct Contents {
   /// Whether nothing is known of them, as forget() leaves them.
   bool isForgotten() const { return isNothing() && !writer; }
   bool holdsSame(const Contents &other) const;
-  /// If both hold the same numbers, computed in one way but possibly with other
-  /// precisions, takes the narrower precisions and returns true. Else returns
-  /// false.
+  /// If both hold the same numbers, but possibly in other ways and with other
+  /// precisions, takes both ways and the narrower precisions, and returns true.
+  /// Else returns false.
   bool join(const Contents &other);
 };
 

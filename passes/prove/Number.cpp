@@ -152,6 +152,7 @@ void Number::add(Algebra &algebra, const Number &other) {
   int lostBits = prove::getLostBits(algebra, {expr, other.expr}, sum);
   expr = sum;
   narrowAs(other);
+  way = addWays(way, other.way);
   lose(lostBits);
 }
 
@@ -307,16 +308,27 @@ static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
   return findLostBits(algebra, addends, result);
 }
 
+uint64_t prove::combineWays(uint64_t way, uint64_t part) {
+  if (way == kSeveralWays || part == kSeveralWays)
+    return kSeveralWays;
+  return llvm::hash_combine(way, part);
+}
+
+void Number::joinWay(const Number &other) {
+  skippedWay = joinWays(getWayIfSkipped(), other.getWayIfSkipped());
+  way = joinWays(way, other.way);
+}
+
 uint64_t Number::getWayFrom() const {
-  return llvm::hash_combine(way, expr->getIndex());
+  return combineWays(way, expr->getIndex());
 }
 
 uint64_t Number::getWayOfSum(AxisSet set) const {
-  return way == 0 ? 0 : size_t(llvm::hash_combine(set, way));
+  return way == 0 ? 0 : combineWays(way, set);
 }
 
 uint64_t Number::getWayTo(Type type) const {
-  return llvm::hash_combine(type.getAsOpaquePointer(), way);
+  return combineWays(way, llvm::hash_value(type.getAsOpaquePointer()));
 }
 
 /// The way of what |op| computes of |x|.
@@ -329,7 +341,7 @@ static uint64_t getWay(Operation &op, ArrayRef<Number> x) {
     return x[0].way;
   uint64_t way = llvm::hash_value(&op);
   for (const Number &number : x)
-    way = llvm::hash_combine(way, number.getWayFrom());
+    way = combineWays(way, number.getWayFrom());
   return way;
 }
 

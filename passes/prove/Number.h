@@ -19,6 +19,20 @@
 
 namespace zero::prove {
 
+/// The way of a number that was computed by several ways, by the path that a
+/// program took. What is computed of it has several ways, too.
+constexpr uint64_t kSeveralWays = ~uint64_t(0);
+/// The way of a number that |part| is the next part of.
+uint64_t combineWays(uint64_t way, uint64_t part);
+/// The way of a number that |a| computed on one path, and |b| on another one.
+inline uint64_t joinWays(uint64_t a, uint64_t b) {
+  return a == b ? a : kSeveralWays;
+}
+/// The way of a sum of backward passes, which programs add in several orders.
+inline uint64_t addWays(uint64_t a, uint64_t b) {
+  return a == 0 ? b : b == 0 ? a : joinWays(a, b);
+}
+
 /// A number over the reals, and the narrowest types on the way of its sources
 /// from the caller or from the step before.
 struct Number {
@@ -48,15 +62,18 @@ struct Number {
   mlir::Operation *rounding = nullptr;
   /// Of a constant that was computed: what it is in its type.
   std::optional<double> computed = {};
-  /// The operations that computed it, one after the other, since apply began or
-  /// ranks summed it, and the numbers that they began with; 0: none. Two
-  /// numbers that are equal over the reals have equal bits if their ways are
-  /// equal. It is no part of the key: what only one path to apply computes may
-  /// have another way than on another path.
+  /// The operations that computed it, one after the other, and the numbers that
+  /// they began with; 0: none. Two numbers that are equal over the reals have
+  /// equal bits if their ways are equal and not kSeveralWays. It is no part of
+  /// the key: what only one path to apply computes may have another way than on
+  /// another path.
   uint64_t way = 0;
   /// The same where |ran| is false.
   uint64_t skippedWay = 0;
 
+  uint64_t getWayIfSkipped() const { return ran ? skippedWay : way; }
+  /// It was computed as before on one path, and as |other| on another one.
+  void joinWay(const Number &other);
   /// What the way of a number that is computed of this one depends on: its way,
   /// and which number it is.
   uint64_t getWayFrom() const;
@@ -99,8 +116,10 @@ struct Number {
     return getKey() == other.getKey();
   }
 
-  /// Whether the same operations computed |other|.
-  bool hasWayOf(const Number &other) const { return way == other.way; }
+  /// Whether the same is known of the operations that computed |other|.
+  bool hasWayOf(const Number &other) const {
+    return way == other.way && getWayIfSkipped() == other.getWayIfSkipped();
+  }
   /// Whether nothing tells it from |other|.
   bool isSame(const Number &other) const {
     return *this == other && arrived == other.arrived &&

@@ -179,15 +179,14 @@ void ProgramReader::enter(Node node, Operation *from) {
     if ((number == now && number.hasWayOf(now)) || number.expr->isNothing())
       continue;
     Number before = number;
+    number.joinWay(now);
     number.narrowAs(now);
-    if (number.expr != now.expr || !number.hasWayOf(now))
+    if (number.expr != now.expr)
       number = {algebra.undefined(
           "slot " + std::to_string(slot.second) + " of @" +
           slot.first.getValue().str() +
-          (number.expr == now.expr
-               ? ", which other operations compute on another path"
-               : ", which depends on the number of backward passes"))};
-    isNew |= !(number == before);
+          ", which depends on the number of backward passes")};
+    isNew |= !(number == before && number.hasWayOf(before));
   }
   if (isNew)
     pending.insert(known - nodes.begin());

@@ -33,7 +33,7 @@ areAlike(const Pieces &a, const Pieces &b,
 }
 
 static bool haveOneWay(const Number &a, const Number &b) {
-  return a.way == b.way;
+  return joinWays(a.way, b.way) != kSeveralWays;
 }
 
 bool IdleState::hasReplicas(zrt::BufferOp buffer) {
@@ -44,13 +44,16 @@ bool IdleState::hasReplicas(zrt::BufferOp buffer) {
 }
 
 void IdleState::checkWays(Operation *transition, const Memory &memory,
-                          const Memory *known) {
+                          const Memory &known) {
   auto find = [](const Memory &in, StringAttr name) -> const Contents & {
     return in.buffers.find(name)->second;
   };
   auto getType = [](zrt::BufferOp buffer) {
     return buffer.getValueType().getElementType();
   };
+  constexpr StringLiteral dependsOnPath =
+      " is computed by other operations on this path to apply than on another "
+      "one";
   auto refuse = [&](const Contents &contents, const Twine &text) {
     proof.report.addLast(contents.writer ? contents.writer : transition,
                          (text + ", so bits may differ").str());
@@ -60,26 +63,25 @@ void IdleState::checkWays(Operation *transition, const Memory &memory,
       continue;
     const Contents &contents = find(memory, name);
     std::string buffer = ("@" + name.getValue()).str();
-    if (contents.hasOther &&
-        !areAlike(contents.own, contents.other, haveOneWay))
+    if (contents.hasOther && !areAlike(contents.own, contents.other,
+                                       [](const Number &a, const Number &b) {
+                                         return a.way == b.way;
+                                       }))
       refuse(contents, buffer + " is computed by other operations on the owner "
                                 "of an element than on the other ranks");
-    if (known && hasReplicas(contents.op) &&
-        !areAlike(contents.own, find(*known, name).own, haveOneWay))
-      refuse(contents, buffer + " is computed by other operations on this path "
-                                "to apply than on another one");
+    if (hasReplicas(contents.op) &&
+        !areAlike(contents.own, find(known, name).own, haveOneWay))
+      refuse(contents, buffer + dependsOnPath);
   }
   // Counters and the like, which all ranks keep.
   for (auto state : program.getOps<zrt::ScalarStateOp>()) {
     std::pair<StringAttr, int64_t> slot{state.getSlotsAttr().getAttr(),
                                         state.getIndex()};
-    if (known && axes.getAll() != 0 &&
-        !haveOneWay(memory.slots.lookup(slot), known->slots.lookup(slot)))
-      proof.report.addLast(transition,
-                           ("'" + state.getRole() +
-                            "' is computed by other operations on this path to "
-                            "apply than on another one, so bits may differ")
-                               .str());
+    if (axes.getAll() != 0 &&
+        !haveOneWay(memory.slots.lookup(slot), known.slots.lookup(slot)))
+      proof.report.addLast(transition, ("'" + state.getRole() + "'" +
+                                        dependsOnPath + ", so bits may differ")
+                                           .str());
   }
   for (auto op : program.getOps<zrt::BucketTableOp>()) {
     if (!hasElements(op.getBucketAttr().getAttr()))
@@ -90,6 +92,11 @@ void IdleState::checkWays(Operation *transition, const Memory &memory,
       if (!symbol)
         continue;
       const Contents &source = find(memory, symbol.getAttr());
+      if (!areAlike(source.own, source.own, haveOneWay)) {
+        if (!hasReplicas(source.op)) // else it was refused above
+          refuse(source, "@" + symbol.getValue() + dependsOnPath);
+        continue;
+      }
       bool isRounded = !Precision(type).holds(Precision(getType(source.op)));
       bool isSame =
           areAlike(source.own, parameters.own,
