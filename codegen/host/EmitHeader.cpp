@@ -85,13 +85,16 @@ std::string zero::emitHeader(const Tables &tables, StringRef prefix) {
      << "_NUM_PARAMETERS " << tables.parameters.size() << "\n#define " << macro
      << "_NUM_INPUTS " << tables.inputs.size() << "\n";
   std::vector<std::string> inputNames;
-  for (const zero_rt_input_row &input : tables.inputs)
-    inputNames.push_back(input.tokens
-                             ? "tokens"
-                             : tables.strings.getBytes().data() + input.name);
-  os << "\n/// Numbers of the inputs that are a hyperparameter which no other "
-        "input is.\n/// TOKENS is the number of tokens of this rank; gradients "
-        "are divided by the sum.\n";
+  const char *strings = tables.strings.getBytes().data();
+  for (auto [input, name] : llvm::zip_equal(tables.inputs, tables.inputNames))
+    inputNames.push_back(strings[name]  ? strings + name
+                         : input.tokens ? "tokens"
+                                        : strings + input.name);
+  os << "\n/// Numbers of the inputs, by name. An input without a name is "
+        "known "
+        "by the\n/// hyperparameter that it is, if it is the only one. TOKENS "
+        "is the number of\n/// tokens of this rank; gradients are divided by "
+        "the sum.\n";
   printNumbers(os, macro + "_INPUT_", inputNames);
   os << "\n/// Numbers of the parameters. zero_rt_step_find_parameter finds "
         "every parameter\n/// by name.\n";

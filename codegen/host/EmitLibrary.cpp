@@ -131,6 +131,16 @@ static void addHandlerCalls(const StageProgram &stage,
   fields.push_back(globals.indices("call_lists", calls.lists));
 }
 
+/// Adds what callers are told of inputs.
+static void addInputs(const Tables &tables, GlobalBuilder &globals,
+                      SmallVectorImpl<Constant> &fields) {
+  fields.push_back(emitRows(globals, "input_names", tables.inputNames));
+  fields.push_back(globals.integer(64, tables.numInputSets));
+  fields.push_back(emitRows(globals, "input_sets", tables.inputSets));
+  fields.push_back(
+      emitRows(globals, "parameter_inputs", tables.parameterInputs));
+}
+
 /// Emits the symbol by which zero_rt_open finds |library|.
 static void emitLibraryPointer(GlobalBuilder &globals, StringRef library) {
   OpBuilder &builder = globals.getBuilder();
@@ -174,6 +184,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
     fields.append({globals.integer(64, 0), {}, {}}); // no shapes
     addAccumulators(stage.tables, globals, fields);
     addHandlerCalls(stage, makeCalls, globals, fields);
+    addInputs(stage.tables, globals, fields);
     libraries.push_back(globals.structure("library", fields).symbol);
   }
   // The library of the first stage lists the others.
@@ -191,6 +202,7 @@ void zero::emitLibrary(ArrayRef<StageProgram> stages,
   addDimensions(stages.front().tables, globals, first);
   addAccumulators(stages.front().tables, globals, first);
   addHandlerCalls(stages.front(), makeCalls, globals, first);
+  addInputs(stages.front().tables, globals, first);
   globals.setPrefix("");
   globals.structure("library", first);
   emitLibraryPointer(globals, symbol);

@@ -203,6 +203,22 @@ json::Object zero::describePrograms(ArrayRef<StageProgram> stages) {
   return object;
 }
 
+/// What apply takes, in order. Of a parameter "inputs" has the numbers of those
+/// on which its update depends.
+static json::Array describeInputs(const Tables &whole) {
+  const char *strings = whole.strings.getBytes().data();
+  json::Array inputs;
+  for (auto [row, name] : llvm::zip_equal(whole.inputs, whole.inputNames))
+    inputs.push_back(
+        json::Object{{"name", strings + name},
+                     {"hyper", strings + row.name},
+                     {"tokens", row.tokens != 0},
+                     {"addend", row.over >= 0},
+                     {"finite", row.check != ZERO_RT_INPUT_FREE},
+                     {"positive", row.check == ZERO_RT_INPUT_POSITIVE}});
+  return inputs;
+}
+
 json::Object zero::describePlan(ArrayRef<StageProgram> stages,
                                 const Tables &whole, StringRef cpu,
                                 const ProofNote &proof, json::Object validated,
@@ -214,8 +230,9 @@ json::Object zero::describePlan(ArrayRef<StageProgram> stages,
   auto trained =
       llvm::make_filter_range(module.getOps<ParameterOp>(),
                               [](ParameterOp op) { return !op.getFrozen(); });
-  for (auto [op, name, row] :
-       llvm::zip_equal(trained, whole.parameterNames, whole.parameters)) {
+  for (auto [op, name, row, set] :
+       llvm::zip_equal(trained, whole.parameterNames, whole.parameters,
+                       whole.parameterInputs)) {
     json::Object parameter{{"name", name},
                            {"shape", json::Array(op.getShape())},
                            {"sharded", describeSharding(op.getValueType())},
@@ -226,6 +243,7 @@ json::Object zero::describePlan(ArrayRef<StageProgram> stages,
                            {"offset", row.offset},
                            {"extent", row.extent},
                            {"optional", row.optional != 0},
+                           {"inputs", json::Array(whole.getInputs(set))},
                            {"uses", op.isUsedAnyTimes()
                                         ? json::Value("any")
                                         : json::Value(row.uses)}};
@@ -247,6 +265,7 @@ json::Object zero::describePlan(ArrayRef<StageProgram> stages,
       {"mesh", std::move(mesh)},
       {"cpu", cpu},
       {"one_backward", program.getOneBackward()},
+      {"inputs", describeInputs(whole)},
       {"parameters", std::move(parameters)},
       {"frozen", describeFrozen(module, program, stages.size() > 1)},
       {"activations", describeActivations(module)},

@@ -56,6 +56,15 @@ int64_t Tables::getEvent(FlatSymbolRefAttr s) const {
 int64_t Tables::getHandler(FlatSymbolRefAttr s) const {
   return findRow(handlerRows, s);
 }
+std::vector<int64_t> Tables::getInputs(int64_t set) const {
+  size_t words = (inputs.size() + 63) / 64;
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputSets[set * words + i / 64] >> (i % 64) & 1)
+      found.push_back(int64_t(i));
+  return found;
+}
+
 int64_t Tables::getSlot(FlatSymbolRefAttr s) const {
   return findRow(slotRows, s);
 }

@@ -7,7 +7,7 @@
 #include "codegen/host/Tables.h"
 
 #include "codegen/host/Activations.h"
-#include "codegen/host/InputChecks.h"
+#include "codegen/host/InputFlow.h"
 
 #include "dialect/zrt/Stages.h"
 
@@ -31,6 +31,7 @@ private:
   /// The row of a set of axes; -1 for none.
   int64_t addAxes(ArrayRef<StringAttr> axes, ValueType type = nullptr);
   void addSlots();
+  void addInputSets();
   void addEvents();
   /// Appends |events|, null for none, and returns where they begin.
   int64_t addEventList(ArrayAttr events);
@@ -61,7 +62,7 @@ void TableReader::addSlots() {
       tables.slots.push_back(
           {tables.strings.add(op.getSymName()), bits(initial)});
   }
-  SmallVector<zero_rt_input_check> checks = findInputChecks(program);
+  SmallVector<zero_rt_input_check> checks = findInputFlow(program).checks;
   for (auto [i, input] : llvm::enumerate(program.getInputSlots())) {
     SmallVector<StringAttr> over;
     if (input.getOver())
@@ -72,6 +73,8 @@ void TableReader::addSlots() {
          // The other stages may depend on it.
          whole ? whole->inputs[i].check : checks[i],
          tables.strings.add(input.getHyper().value_or(""))});
+    tables.inputNames.push_back(
+        tables.strings.add(input.getInputName().value_or("")));
   }
   for (auto [name, result] :
        llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
@@ -170,6 +173,22 @@ void TableReader::addSegments() {
       begin = end;
     }
   }
+}
+
+/// Adds the inputs on which the update of each parameter depends.
+void TableReader::addInputSets() {
+  InputFlow flow = findInputFlow(program);
+  for (const llvm::BitVector &set : flow.sets)
+    for (size_t word = 0; word * 64 < set.size(); ++word) {
+      uint64_t bits = 0;
+      for (size_t i = word * 64; i < set.size() && i < word * 64 + 64; ++i)
+        bits |= uint64_t(set.test(i)) << (i % 64);
+      tables.inputSets.push_back(static_cast<int64_t>(bits));
+    }
+  tables.numInputSets = tables.inputSets.empty() ? 0 : flow.sets.size();
+  for (const std::string &name : tables.parameterNames)
+    tables.parameterInputs.push_back(
+        flow.setOf.lookup(StringAttr::get(program.getContext(), name)));
 }
 
 /// Adds the shape of the parameter of |type|.
@@ -471,6 +490,7 @@ FailureOr<Tables> TableReader::build() {
   addSegments();
   if (failed(addBuckets(mesh)))
     return failure();
+  addInputSets();
   addStates();
   addAccumulators(mesh);
   addUnits();

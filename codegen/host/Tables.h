@@ -67,6 +67,10 @@ struct Tables {
   std::vector<zero_rt_slot_row> slots;
   int64_t lossScale = -1; // its scalar slot
   std::vector<zero_rt_input_row> inputs;
+  std::vector<int64_t> inputNames;
+  int64_t numInputSets = 0;
+  std::vector<int64_t> inputSets;       // as many words for each
+  std::vector<int64_t> parameterInputs; // rows of inputSets, by parameter
   std::vector<zero_rt_result_row> results;
   std::vector<std::string> resultNames;
   std::vector<int64_t> protocolStates;
@@ -89,6 +93,8 @@ struct Tables {
   int64_t getTable(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getEvent(mlir::FlatSymbolRefAttr symbol) const;
   int64_t getHandler(mlir::FlatSymbolRefAttr symbol) const;
+  /// The inputs in row |set| of inputSets.
+  std::vector<int64_t> getInputs(int64_t set) const;
   /// The first scalar slot of a zrt.slots.
   int64_t getSlot(mlir::FlatSymbolRefAttr symbol) const;
 

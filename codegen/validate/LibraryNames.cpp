@@ -33,6 +33,17 @@ std::string LibraryNames::parameter(int64_t row) const {
                  [&] { return text(library.parameters[row].name); });
 }
 
+std::string LibraryNames::inputs(int64_t set) const {
+  return nameRow(set, library.num_input_sets, [&] {
+    int64_t words = (library.num_inputs + 63) / 64;
+    std::string numbers;
+    for (int64_t i = 0; i < library.num_inputs; ++i)
+      if (library.input_sets[set * words + i / 64] >> (i % 64) & 1)
+        numbers += std::to_string(i) + " ";
+    return numbers;
+  });
+}
+
 std::string LibraryNames::axesOf(int64_t set, int64_t stages) const {
   std::vector<std::string> names;
   for (int64_t a = 0; a < library.num_axes; ++a)

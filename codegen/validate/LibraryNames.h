@@ -24,6 +24,8 @@ public:
   std::string buffer(int64_t row) const;
   std::string bucket(int64_t row) const;
   std::string parameter(int64_t row) const;
+  /// The numbers in a set of inputs, with spaces behind them.
+  std::string inputs(int64_t set) const;
   std::string axes(int64_t row) const;
   /// The axes of the bits of |set|.
   std::string axesOf(int64_t set, int64_t stages = 0) const;

@@ -202,11 +202,17 @@ void Reader::addScalars() {
         {{"initial", number(library.slots[i].initial)}});
   for (int64_t i = 0; i < library.num_inputs; ++i) {
     const zero_rt_input_row &row = library.inputs[i];
-    add("input " + names.slot(row.slot), {{"over", names.axes(row.over)},
-                                          {"tokens", number(row.tokens)},
-                                          {"check", number(row.check)},
-                                          {"name", names.text(row.name)}});
+    add("input " + names.slot(row.slot),
+        {{"over", names.axes(row.over)},
+         {"tokens", number(row.tokens)},
+         {"check", number(row.check)},
+         {"hyper", names.text(row.name)},
+         {"name", names.text(library.input_names[i])}});
   }
+  for (int64_t p = 0; library.num_input_sets > 0 && p < library.num_parameters;
+       ++p)
+    add("update of " + names.parameter(p),
+        {{"inputs", names.inputs(library.parameter_inputs[p])}});
   for (int64_t i = 0; i < library.num_results; ++i)
     add("result " + names.text(library.results[i].name) + " " +
             names.slot(library.results[i].slot),

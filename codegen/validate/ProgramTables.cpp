@@ -6,6 +6,7 @@
 
 #include "codegen/validate/ProgramTables.h"
 
+#include "codegen/host/InputFlow.h"
 #include "codegen/validate/ProgramCalls.h"
 #include "zero_rt/cuda_code.h"
 #include "zero_rt/library.h"
@@ -305,7 +306,17 @@ void TableReader::addScalars() {
         {{"over", op.getOver() ? calls.axes(*op.getOver()) : "none"},
          {"tokens", number(op.isTokens())},
          {"check", number(check)},
-         {"name", op.getHyper().value_or("").str()}});
+         {"hyper", op.getHyper().value_or("").str()},
+         {"name", op.getInputName().value_or("").str()}});
+  InputFlow flow = findInputFlow(program);
+  for (auto op : program->getParentOfType<ModuleOp>().getOps<ParameterOp>()) {
+    std::string inputs;
+    if (int64_t set = flow.setOf.lookup(op.getSymNameAttr()))
+      for (unsigned i : flow.sets[set].set_bits())
+        inputs += number(i) + " ";
+    if (!op.getFrozen())
+      add("update of " + op.getSymName().str(), {{"inputs", inputs}});
+  }
   for (auto [name, result] :
        llvm::zip_equal(program.getResultNames().getAsRange<StringAttr>(),
                        program.getResults().getAsRange<FlatSymbolRefAttr>()))

@@ -7,7 +7,7 @@
 #include "codegen/validate/Validate.h"
 
 #include "codegen/cpu/EmitObject.h"
-#include "codegen/host/InputChecks.h"
+#include "codegen/host/InputFlow.h"
 #include "codegen/validate/Child.h"
 #include "codegen/validate/LibraryCalls.h"
 #include "codegen/validate/LibraryTables.h"
@@ -91,7 +91,8 @@ Validator::Validator(ArrayRef<StageProgram> stages,
     for (const AxisCoordinate &c : stages.front().coordinates)
       expected.stageAxes.push_back(c.axis);
   for (const StageProgram &stage : stages) {
-    SmallVector<zero_rt_input_check> checks = findInputChecks(stage.program);
+    SmallVector<zero_rt_input_check> checks =
+        findInputFlow(stage.program).checks;
     expected.inputChecks.resize(checks.size(), ZERO_RT_INPUT_FREE);
     for (auto [all, one] : llvm::zip_equal(expected.inputChecks, checks))
       all = std::max(all, one);

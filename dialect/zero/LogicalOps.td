@@ -37,6 +37,13 @@ def Zero_StepOp : Zero_Op<"step",
     type each rank passes an addend of its own. `zero.reduce` sums the addends, and
     divides the sum by the scale of the type: `scaled = [dp : 1]` makes a mean.
 
+    `{zero.name = "..."}` behind the type of an argument is the name by which callers find
+    it, as where two parameter groups have learning rates of their own:
+
+    ```mlir
+    zero.step @train on @cluster normalize(dp : -1) (%lr: !zero.value<f64> {zero.name = "lr"}, %lr_head: !zero.value<f64> {zero.name = "lr.head"}) {
+    ```
+
     `normalize(tokens : -1)` divides by a number of tokens: the sum of the argument
     `{zero.tokens}` over the ranks, each of which counts the tokens of all its
     backward passes. So every token counts the same, however unevenly tokens are
@@ -88,7 +95,8 @@ def Zero_StepOp : Zero_Op<"step",
       has no scale; if a gradient is scaled by tokens, there is such an argument;
     - `step_c7`: the loss scale exists. With a loss scale, all gradients arrive with
       `loss_scale` to the power of 1, and the step is not `nonfinite apply`. Without one,
-      no gradient arrives with `loss_scale`.
+      no gradient arrives with `loss_scale`;
+    - `step_c8`: names of arguments are unique and not empty, and have no control characters.
 
     Example: see `examples/quickstart.mlir`.
   }];
@@ -96,11 +104,14 @@ def Zero_StepOp : Zero_Op<"step",
     Zero_ScaleAttr:$normalize,
     DefaultValuedAttr<Zero_NonfiniteAttr, "::zero::Nonfinite::skip">:$nonfinite,
     OptionalAttr<FlatSymbolRefAttr>:$loss_scale, UnitAttr:$one_backward,
-    OptionalAttr<I64Attr>:$tokens_argument);
+    OptionalAttr<I64Attr>:$tokens_argument,
+    OptionalAttr<Zero_NameArrayAttr>:$argument_names);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
+    /// The name of |argument| for callers; empty: none.
+    ::llvm::StringRef getArgumentName(::mlir::BlockArgument argument);
     /// The argument whose sum over the ranks is `tokens`; null if there is none.
     ::mlir::BlockArgument getTokens();
     /// Whether a gradient arrives with tokens in its scale.

@@ -28,6 +28,8 @@ inline constexpr llvm::StringLiteral kLossScale = "loss_scale";
 inline constexpr llvm::StringLiteral kMaxNorm = "max_norm";
 /// The attribute of the argument of a step that is the number of tokens.
 inline constexpr llvm::StringLiteral kTokensArgument = "zero.tokens";
+/// The attribute of an argument of a step with the name that callers know.
+inline constexpr llvm::StringLiteral kNamedArgument = "zero.name";
 
 enum class PlacementKind : uint32_t {
   Replicated,

@@ -63,21 +63,35 @@ ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
                                /*allowType=*/true, /*allowAttrs=*/true))
     return failure();
-  // step_c6
-  for (auto [i, argument] : llvm::enumerate(arguments)) {
-    if (argument.attrs.empty())
-      continue;
-    if (argument.attrs.size() > 1 ||
-        !isa_and_present<UnitAttr>(argument.attrs.get(kTokensArgument)))
-      return parser.emitError(argumentsLoc)
-             << "argument " << i << " may be {" << kTokensArgument
-             << "} and nothing else, got " << argument.attrs;
-    StringAttr attribute = getTokensArgumentAttrName(result.name);
-    if (result.attributes.get(attribute))
-      return parser.emitError(argumentsLoc)
-             << "two arguments are {" << kTokensArgument << "}";
-    result.addAttribute(attribute, parser.getBuilder().getI64IntegerAttr(i));
-  }
+  Builder &builder = parser.getBuilder();
+  SmallVector<Attribute> names(arguments.size(), builder.getStringAttr(""));
+  bool isNamed = false;
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    for (NamedAttribute entry : argument.attrs) {
+      bool isTokens =
+          entry.getName() == kTokensArgument && isa<UnitAttr>(entry.getValue());
+      auto given = dyn_cast<StringAttr>(entry.getValue());
+      // step_c6, step_c8
+      if (!isTokens &&
+          (entry.getName() != kNamedArgument || !given || given.empty()))
+        return parser.emitError(argumentsLoc)
+               << "argument " << i << " may be {" << kTokensArgument
+               << "} or have a {" << kNamedArgument
+               << " = \"...\"}, and nothing else, got " << argument.attrs;
+      if (isTokens) {
+        StringAttr attribute = getTokensArgumentAttrName(result.name);
+        if (result.attributes.get(attribute))
+          return parser.emitError(argumentsLoc)
+                 << "two arguments are {" << kTokensArgument << "}";
+        result.addAttribute(attribute, builder.getI64IntegerAttr(i));
+      } else {
+        names[i] = given;
+        isNamed = true;
+      }
+    }
+  if (isNamed)
+    result.addAttribute(getArgumentNamesAttrName(result.name),
+                        builder.getArrayAttr(names));
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
       parser.parseRegion(*result.addRegion(), arguments,
                          /*enableNameShadowing=*/true))
@@ -98,21 +112,33 @@ void StepOp::print(OpAsmPrinter &printer) {
   if (getOneBackward())
     printer << "one_backward ";
   printer << "(";
-  NamedAttribute tokens(StringAttr::get(getContext(), kTokensArgument),
-                        UnitAttr::get(getContext()));
+  Builder builder(getContext());
   llvm::interleaveComma(
       getBody().getArguments(), printer, [&](BlockArgument argument) {
-        printer.printRegionArgument(argument, argument == getTokens()
-                                                  ? ArrayRef(tokens)
-                                                  : std::nullopt);
+        SmallVector<NamedAttribute, 2> attributes;
+        if (StringRef name = getArgumentName(argument); !name.empty())
+          attributes.push_back(builder.getNamedAttr(
+              kNamedArgument, builder.getStringAttr(name)));
+        if (argument == getTokens())
+          attributes.push_back(
+              builder.getNamedAttr(kTokensArgument, builder.getUnitAttr()));
+        printer.printRegionArgument(argument, attributes);
       });
   printer << ") ";
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getMeshAttrName(), getNormalizeAttrName(),
        getNonfiniteAttrName(), getLossScaleAttrName(), getOneBackwardAttrName(),
-       getTokensArgumentAttrName()});
+       getTokensArgumentAttrName(), getArgumentNamesAttrName()});
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+StringRef StepOp::getArgumentName(BlockArgument argument) {
+  ArrayAttr names = getArgumentNamesAttr();
+  unsigned number = argument.getArgNumber();
+  return names && number < names.size()
+             ? cast<StringAttr>(names[number]).getValue()
+             : "";
 }
 
 BlockArgument StepOp::getTokens() {
@@ -245,6 +271,22 @@ LogicalResult StepOp::verifyRegions() {
     return emitOpError() << "tokens must be replicated or partial, and have no "
                             "scale, got "
                          << tokens.getType();
+  // step_c8
+  if (ArrayAttr names = getArgumentNamesAttr()) {
+    if (names.size() != block.getNumArguments())
+      return emitOpError() << "has "
+                           << countOf(block.getNumArguments(), "argument")
+                           << ", and " << countOf(names.size(), "name")
+                           << " of arguments";
+    llvm::StringSet<> seen;
+    for (StringRef name : names.getAsValueRange<StringAttr>()) {
+      if (!name.empty() && !seen.insert(name).second)
+        return emitOpError() << "two arguments are called '" << name << "'";
+      if (llvm::any_of(name, [](unsigned char c) { return c < ' '; }))
+        return emitOpError() << "name of an argument has a control character: "
+                             << StringAttr::get(getContext(), name);
+    }
+  }
   // step_c4
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError() << "must end with zero.return";

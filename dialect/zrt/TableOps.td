@@ -84,14 +84,16 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
     - `is`: the symbol of a scale whose number the first scalar slot has. `tokens` is an input,
       and its number is the sum of the addends. `loss_scale` is state, until the step changes
       it.
+    - `name`: the name of an input for callers, that of the step's argument.
     - `hyper`: the name of the hyperparameter that an input is. Messages show it.
     - `positive`: a step in which the input is not positive and finite is refused.
 
     Constraints:
 
     - `slots_c1`: there is at least one scalar slot;
-    - `slots_c2`: slots with `over`, with `is "tokens"`, with `hyper` or with `positive` are an
-      input of the program and have one scalar slot; axes of `over` are axes of the mesh;
+    - `slots_c2`: slots with `over`, with `is "tokens"`, with `name`, with `hyper` or with
+      `positive` are an input of the program and have one scalar slot; axes of `over` are axes
+      of the mesh; names are unique;
     - `slots_c3`: `is` is `tokens` or, if the program has a loss scale, `loss_scale`; each of
       the two occurs at most once; the slots of a loss scale are a `zrt.scalar_state`.
 
@@ -99,7 +101,7 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
 
     ```mlir
     zrt.slots @decay.counters [1.0, 1.0]
-    zrt.slots @input.0 [0.0] hyper "lr"
+    zrt.slots @input.0 [0.0] name "lr.head" hyper "lr"
     zrt.slots @input.1 [0.0] over [dp] is "tokens"
     zrt.slots @input.2 [0.0] hyper "max_norm" positive
     zrt.slots @scale.counters [1024.0, 0.0] is "loss_scale"
@@ -107,10 +109,11 @@ def Zrt_SlotsOp : Zrt_SymbolOp<"slots"> {
   }];
   let arguments = (ins Zero_SymbolNameAttr:$sym_name, DenseF64ArrayAttr:$initial,
     OptionalAttr<Zero_NameArrayAttr>:$over, OptionalAttr<Zero_NameAttr>:$stands_for,
-    OptionalAttr<Zero_NameAttr>:$hyper, UnitAttr:$positive);
+    OptionalAttr<Zero_NameAttr>:$input_name, OptionalAttr<Zero_NameAttr>:$hyper,
+    UnitAttr:$positive);
   let assemblyFormat = [{
     $sym_name $initial (`over` custom<NameList>($over)^)? (`is` $stands_for^)?
-    (`hyper` $hyper^)? (`positive` $positive^)? attr-dict
+    (`name` $input_name^)? (`hyper` $hyper^)? (`positive` $positive^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

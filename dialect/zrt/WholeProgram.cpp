@@ -105,14 +105,17 @@ int64_t ProgramOp::getTokensInput() {
 /// slots_c2
 static LogicalResult verifyInputs(ProgramOp program, zero::MeshOp mesh) {
   std::vector<SlotsOp> inputs = program.getInputSlots();
+  llvm::StringSet<> names;
   for (auto slots : program.getOps<SlotsOp>()) {
-    if (!slots.getOver() && !slots.isTokens() && !slots.getHyper() &&
-        !slots.getPositive())
+    if (!slots.getOver() && !slots.isTokens() && !slots.getInputName() &&
+        !slots.getHyper() && !slots.getPositive())
       continue;
     if (!llvm::is_contained(inputs, slots) || slots.size() != 1)
-      return slots.emitOpError() << "with 'over', 'hyper', 'positive' or "
-                                    "tokens must be an input of one scalar "
+      return slots.emitOpError() << "with 'over', 'name', 'hyper', 'positive' "
+                                    "or tokens must be an input of one scalar "
                                     "slot";
+    if (auto name = slots.getInputName(); name && !names.insert(*name).second)
+      return slots.emitOpError() << "is the second input '" << *name << "'";
     if (slots.getOver() && failed(verifyAxes(slots, *slots.getOver(), mesh)))
       return failure();
   }

@@ -23,6 +23,7 @@ FlatSymbolRefAttr ProgramBuilder::slots(const Twine &name,
   return append(builder.create<zrt::SlotsOp>(loc, name.str(), initial,
                                              /*over=*/ArrayAttr(),
                                              /*stands_for=*/StringAttr(),
+                                             /*input_name=*/StringAttr(),
                                              /*hyper=*/StringAttr(),
                                              /*positive=*/false));
 }
@@ -36,7 +37,7 @@ FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
     standsFor = builder.getStringAttr(kLossScale);
   FlatSymbolRefAttr slots = append(builder.create<zrt::SlotsOp>(
       loc, (name + ".counters").str(), initial, ArrayAttr(), standsFor,
-      /*hyper=*/StringAttr(), /*positive=*/false));
+      /*input_name=*/StringAttr(), /*hyper=*/StringAttr(), /*positive=*/false));
   for (auto [i, counter] : llvm::enumerate(counters.getAsRange<StringAttr>()))
     builder.create<zrt::ScalarStateOp>(
         loc, builder.getStringAttr(name + "." + counter.getValue()), slots,
@@ -47,13 +48,16 @@ FlatSymbolRefAttr ProgramBuilder::lastingSlots(StringRef name,
 
 FlatSymbolRefAttr ProgramBuilder::input(BlockArgument argument, bool isTokens,
                                         StringAttr hyper, bool isPositive) {
+  auto step = cast<StepOp>(argument.getOwner()->getParentOp());
+  StringRef given = step.getArgumentName(argument);
+  StringAttr name = given.empty() ? StringAttr() : builder.getStringAttr(given);
   auto type = cast<ValueType>(argument.getType());
   SmallVector<Attribute> over;
   llvm::append_range(over, type.getAxes(PlacementKind::Partial));
   return append(builder.create<zrt::SlotsOp>(
       loc, ("input." + Twine(argument.getArgNumber())).str(), 0.0,
       over.empty() ? ArrayAttr() : builder.getArrayAttr(over),
-      isTokens ? builder.getStringAttr(kTokens) : StringAttr(), hyper,
+      isTokens ? builder.getStringAttr(kTokens) : StringAttr(), name, hyper,
       isPositive));
 }
 

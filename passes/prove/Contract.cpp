@@ -145,6 +145,20 @@ static bool compareFrozen(Proof &proof, const StepSemantics &second,
   return proof.report.getNumErrors() == errors;
 }
 
+/// The names of inputs for callers; empty where there is none.
+static SmallVector<StringRef> getArgumentNames(const StepSemantics &semantics) {
+  SmallVector<StringRef> names;
+  if (auto program = dyn_cast<zrt::ProgramOp>(semantics.step)) {
+    for (zrt::SlotsOp slots : program.getInputSlots())
+      names.push_back(slots.getInputName().value_or(""));
+    return names;
+  }
+  auto step = cast<StepOp>(semantics.step);
+  for (BlockArgument argument : step.getBody().getArguments())
+    names.push_back(step.getArgumentName(argument));
+  return names;
+}
+
 /// The hyperparameter that each input is; empty if it is none.
 static SmallVector<StringRef> getInputNames(const StepSemantics &semantics) {
   SmallVector<StringRef> names;
@@ -304,17 +318,21 @@ void prove::compareLists(Proof &proof, const StepSemantics &first,
         break;
       }
   }
-  SmallVector<StringRef> expectedNames = getInputNames(first);
-  SmallVector<StringRef> names = getInputNames(second);
-  if (expectedNames.size() != names.size())
-    return;
-  auto describe = [](StringRef name) {
-    return name.empty() ? "no hyperparameter"
-                        : ("hyperparameter '" + name + "'").str();
+  auto compare = [&](ArrayRef<StringRef> expected, ArrayRef<StringRef> names,
+                     StringRef what, StringRef none) {
+    auto describe = [&](StringRef name) {
+      return name.empty() ? none.str() : (what + " '" + name + "'").str();
+    };
+    if (expected.size() != names.size())
+      return;
+    for (auto [i, one, two] : llvm::enumerate(expected, names))
+      if (one != two)
+        proof.report.error(second.step)
+            << "input " << i << " of apply is " << describe(two)
+            << ", expected " << describe(one);
   };
-  for (auto [i, one, two] : llvm::enumerate(expectedNames, names))
-    if (one != two)
-      proof.report.error(second.step)
-          << "input " << i << " of apply is " << describe(two) << ", expected "
-          << describe(one);
+  compare(getInputNames(first), getInputNames(second), "hyperparameter",
+          "no hyperparameter");
+  compare(getArgumentNames(first), getArgumentNames(second), "called",
+          "without a name");
 }

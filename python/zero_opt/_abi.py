@@ -109,6 +109,7 @@ class InputInfo(ctypes.Structure):
         ("name", c_char_p),
         ("is_positive", c_int32),
         ("reserved", c_int32),
+        ("argument", c_char_p),
     ]
 
 

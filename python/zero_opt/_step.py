@@ -170,7 +170,7 @@ class Step:
         for number in range(info.num_inputs):
             entry = _abi.new(_abi.InputInfo)
             self._call("library_input", library, number, ctypes.byref(entry))
-            names.append(entry.name.decode())
+            names.append((entry.argument or entry.name).decode())
         return names
 
     def find_parameter(self, name: str) -> int:

@@ -276,6 +276,20 @@ zero_rt_status Checker::slots() {
                    library.inputs[row].check <= ZERO_RT_INPUT_POSITIVE &&
                    library.inputs[row].name >= 0,
                "bad scalar slot, axes, check or name"));
+  table = "input";
+  for (row = 0; library.input_names && row < library.num_inputs; ++row)
+    ZERO_RT_TRY(expect(library.input_names[row] >= 0, "bad name"));
+  table = "update";
+  row = 0;
+  ZERO_RT_TRY(expect(library.num_input_sets >= 0 &&
+                         library.num_input_sets < INT32_MAX &&
+                         (library.num_input_sets == 0 ||
+                          (library.input_sets && library.parameter_inputs)),
+                     "bad sets of inputs"));
+  for (; library.num_input_sets > 0 && row < library.num_parameters; ++row)
+    ZERO_RT_TRY(
+        expect(inRange(library.parameter_inputs[row], library.num_input_sets),
+               "bad set of inputs"));
   table = "result";
   for (row = 0; row < library.num_results; ++row)
     ZERO_RT_TRY(expect(inRange(library.results[row].slot, library.num_slots) &&

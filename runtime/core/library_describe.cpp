@@ -4,11 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "core/library_versions.h"
 #include "core/open_library.h"
 #include "core/structs.h"
 #include "core/units.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace zero_rt;
 
@@ -90,7 +92,52 @@ zero_rt_library_input(const zero_rt_library *library, int32_t number,
   info.is_hyper = row.check != ZERO_RT_INPUT_FREE;
   info.is_positive = row.check == ZERO_RT_INPUT_POSITIVE;
   info.name = known.strings + row.name;
+  info.argument =
+      known.input_names ? known.strings + known.input_names[number] : "";
   writeStruct(info, out_info);
+  return ZERO_RT_OK;
+}
+
+/// Whether the update of |parameter| depends on |input|, on the pipeline stages
+/// of |library|.
+static bool dependsOn(const zero_rt_library &library, int32_t parameter,
+                      int64_t input) {
+  int64_t words = (library.num_inputs + 63) / 64;
+  int64_t set = library.parameter_inputs[parameter];
+  return library.input_sets[set * words + input / 64] >> (input % 64) & 1;
+}
+
+ZERO_RT_EXPORT zero_rt_status
+zero_rt_library_hyper(const zero_rt_library *library, int32_t number,
+                      const char *hyper, int32_t *out_input) {
+  if (!library || !hyper || !out_input)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "library, hyper and out_input must not be null");
+  KnownLibrary known;
+  ZERO_RT_TRY(known.read(*library));
+  const zero_rt_library &whole = known.get();
+  if (number < 0 || number >= whole.num_parameters + whole.num_frozen)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "parameter %d is out of range, '%s' has %lld", number,
+                whole.name,
+                (long long)(whole.num_parameters + whole.num_frozen));
+  *out_input = -1;
+  if (number >= whole.num_parameters || whole.num_inputs == 0)
+    return ZERO_RT_OK;
+  if (whole.num_input_sets == 0)
+    return fail(ZERO_RT_UNSUPPORTED,
+                "library '%s' does not say on which inputs an update depends; "
+                "compile the step again",
+                whole.name);
+  auto depends = [&](int64_t input) {
+    bool isHere = dependsOn(whole, number, input);
+    for (int64_t s = 0; s < whole.num_stages; ++s)
+      isHere |= dependsOn(*whole.stages[s], number, input);
+    return isHere;
+  };
+  for (int64_t i = 0; i < whole.num_inputs && *out_input < 0; ++i)
+    if (strcmp(whole.strings + whole.inputs[i].name, hyper) == 0 && depends(i))
+      *out_input = int32_t(i);
   return ZERO_RT_OK;
 }
 

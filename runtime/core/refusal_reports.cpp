@@ -113,7 +113,11 @@ static std::string exactText(double number) {
 }
 
 static std::string describeInput(const Step &step, int32_t input) {
-  const char *name = step.text(step.library->inputs[input].name);
+  const zero_rt_library &library = *step.library;
+  const char *name =
+      library.input_names ? step.text(library.input_names[input]) : "";
+  if (!*name)
+    name = step.text(library.inputs[input].name);
   std::string text = "input " + std::to_string(input);
   return *name ? text + " ('" + name + "')" : text;
 }

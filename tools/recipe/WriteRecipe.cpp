@@ -334,7 +334,9 @@ void StepWriter::writeStep(StringRef name) {
     os << " one_backward";
   os << " (";
   llvm::interleaveComma(inputs, os, [&](StringRef input) {
-    os << argument(input) << ": !zero.value<f64>";
+    os << argument(input) << ": !zero.value<f64> {zero.name = \"";
+    llvm::printEscapedString(input, os);
+    os << "\"}";
   });
   if (hasTokens)
     os << (inputs.empty() ? "" : ", ") << "%tokens: " << tokens

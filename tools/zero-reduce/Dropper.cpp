@@ -364,6 +364,12 @@ void Dropper::finish() {
   }
   for (BlockArgument argument : llvm::reverse(arguments)) {
     argument.dropAllUses();
+    auto step = cast<StepOp>(argument.getOwner()->getParentOp());
+    if (ArrayAttr names = step.getArgumentNamesAttr()) {
+      SmallVector<Attribute> left(names.getValue());
+      left.erase(left.begin() + argument.getArgNumber());
+      step.setArgumentNamesAttr(ArrayAttr::get(step.getContext(), left));
+    }
     argument.getOwner()->eraseArgument(argument.getArgNumber());
   }
   for (Operation *op : gone)

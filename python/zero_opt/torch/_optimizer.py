@@ -185,7 +185,11 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             timeout,
         )
         self.recipe = complete(self.recipe, self._step, ranks)
-        expected = [*self.recipe.hyper] * len(self._trained_groups)
+        expected = [
+            f"group{number}.{hyper}"
+            for number in self._trained_groups
+            for hyper in self.recipe.hyper
+        ]
         if self._step.inputs != expected + ["max_norm"] * (max_norm is not None):
             raise ZeroOptError(
                 f"the compiled step has the inputs {self._step.inputs}, which this package "

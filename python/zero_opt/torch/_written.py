@@ -144,7 +144,7 @@ def complete(recipe: Recipe, step: Step, ranks: Ranks) -> Recipe:
     # A hyperparameter without a value is an input, too, if it is called lr.
     if "lr" in step.inputs and "lr" not in recipe.hyper:
         raise ZeroOptError("the optimizer needs a value of 'lr'; add it to hyper")
-    order = step.inputs[: len(recipe.hyper)]
+    order = [name.partition(".")[2] for name in step.inputs[: len(recipe.hyper)]]
     return dataclasses.replace(
         recipe,
         hyper={name: recipe.hyper[name] for name in order},

@@ -426,6 +426,15 @@ struct zero_rt_library {
   int64_t num_call_words;
   const int64_t *call_words;
   const int32_t *call_lists;
+  /// Since version 16. The names of inputs in the step, in |strings|; may be
+  /// empty. Null: inputs have no names.
+  const int64_t *input_names;
+  /// Since version 16. Sets of inputs, each a bit per input in as few words as
+  /// hold them, and for each parameter on these pipeline stages the set of the
+  /// inputs on which its update depends. num_input_sets 0: not known.
+  int64_t num_input_sets;
+  const int64_t *input_sets;
+  const int64_t *parameter_inputs; // rows of input_sets
 };
 
 /// A library exports one symbol, a pointer to its zero_rt_library.

@@ -89,6 +89,9 @@ typedef struct zero_rt_input_info {
   const char *name;    // of the hyperparameter; may be empty
   int32_t is_positive; // 1: it must be positive and finite: the max of a clip
   int32_t reserved;
+  /// Since version 16. Its name in the step, which no other input has; empty
+  /// if the step gives it none, and for a library of version 15.
+  const char *argument;
 } zero_rt_input_info;
 
 typedef struct zero_rt_result_info {
@@ -125,6 +128,16 @@ zero_rt_status zero_rt_library_parameter(const zero_rt_library *library,
 zero_rt_status zero_rt_library_input(const zero_rt_library *library,
                                      int32_t number,
                                      zero_rt_input_info *out_info);
+/// Finds the input that is the hyperparameter |hyper|, such as "lr", of
+/// parameter |number|: of the inputs on which its update depends, the first one
+/// that is this hyperparameter. *out_input is -1 if there is none, as where it
+/// is a constant of the step, and if the parameter is frozen. Parameters of one
+/// group have the same inputs. Errors: invalid_argument (|number| is out of
+/// range), unsupported (the library does not say it, as one of version 15).
+/// Since version 16.
+zero_rt_status zero_rt_library_hyper(const zero_rt_library *library,
+                                     int32_t number, const char *hyper,
+                                     int32_t *out_input);
 zero_rt_status zero_rt_library_result(const zero_rt_library *library,
                                       int32_t number,
                                       zero_rt_result_info *out_info);

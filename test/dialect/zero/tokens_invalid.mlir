@@ -18,7 +18,7 @@ zero.step @s on @m normalize(tokens : -1) (%n: !zero.value<f64, partial = [dp]>)
 
 // step_c6
 zero.mesh @m <["dp" = 2]>
-// expected-error@+1 {{argument 0 may be {zero.tokens} and nothing else, got {zero.token}}}
+// expected-error@+1 {{argument 0 may be {zero.tokens} or have a {zero.name = "..."}, and nothing else, got {zero.token}}}
 zero.step @s on @m normalize() (%n: !zero.value<f64> {zero.token}) {
   zero.return []
 }
@@ -27,7 +27,7 @@ zero.step @s on @m normalize() (%n: !zero.value<f64> {zero.token}) {
 
 // step_c6
 zero.mesh @m <["dp" = 2]>
-// expected-error@+1 {{argument 0 may be {zero.tokens} and nothing else, got {zero.tokens = false}}}
+// expected-error@+1 {{argument 0 may be {zero.tokens} or have a {zero.name = "..."}, and nothing else, got {zero.tokens = false}}}
 zero.step @s on @m normalize() (%n: !zero.value<f64> {zero.tokens = false}) {
   zero.return []
 }

@@ -330,7 +330,7 @@ zrt.program @p on @m inputs [] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
   zrt.slots @a [0.0]
-  // expected-error@+1 {{with 'over', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
+  // expected-error@+1 {{with 'over', 'name', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
   zrt.slots @b [0.0] over [dp]
 }
 
@@ -339,7 +339,7 @@ zrt.program @p on @m inputs [@a] results [] [] {
 // slots_c2
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
-  // expected-error@+1 {{with 'over', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
+  // expected-error@+1 {{with 'over', 'name', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
   zrt.slots @a [0.0, 0.0] is "tokens"
 }
 
@@ -349,7 +349,7 @@ zrt.program @p on @m inputs [@a] results [] [] {
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
   zrt.slots @a [0.0] hyper "lr"
-  // expected-error@+1 {{with 'over', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
+  // expected-error@+1 {{with 'over', 'name', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
   zrt.slots @b [0.0] hyper "lr"
 }
 
@@ -358,8 +358,28 @@ zrt.program @p on @m inputs [@a] results [] [] {
 // slots_c2
 zero.mesh @m <["dp" = 2]>
 zrt.program @p on @m inputs [@a] results [] [] {
+  zrt.slots @a [0.0] name "lr"
+  // expected-error@+1 {{with 'over', 'name', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
+  zrt.slots @b [0.0] name "wd"
+}
+
+// -----
+
+// slots_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [@a, @b] results [] [] {
+  zrt.slots @a [0.0] name "lr"
+  // expected-error@+1 {{is the second input 'lr'}}
+  zrt.slots @b [0.0] name "lr" hyper "lr"
+}
+
+// -----
+
+// slots_c2
+zero.mesh @m <["dp" = 2]>
+zrt.program @p on @m inputs [@a] results [] [] {
   zrt.slots @a [0.0] positive
-  // expected-error@+1 {{with 'over', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
+  // expected-error@+1 {{with 'over', 'name', 'hyper', 'positive' or tokens must be an input of one scalar slot}}
   zrt.slots @b [0.0] positive
 }
 
