@@ -41,7 +41,7 @@ private:
   Expr choose(Expr a, Range total);
   void check(Operation *culprit, const Twine &what, Number &number, Expr old);
   void checkRoundings(Operation *culprit, const Twine &what,
-                      const Number &number, Precision kept);
+                      const Number &number, Type type);
 
   Proof &proof;
   Algebra &algebra;
@@ -162,18 +162,24 @@ void Checker::check(Operation *culprit, const Twine &what, Number &number,
 /// Kernels that run where no gradient of the group arrived round elements that
 /// stay.
 void Checker::checkRoundings(Operation *culprit, const Twine &what,
-                             const Number &number, Precision kept) {
+                             const Number &number, Type type) {
+  Precision kept(type);
   bool isSkipped =
       number.ran && getTruth(number.ran, Range::ofNumber(0)) == false;
   Roundings roundings = isSkipped ? number.skipped : number.roundings;
   Precision narrowest = roundings.getNarrowest();
-  if (narrowest.holds(kept))
+  bool isWide = narrowest.holds(kept);
+  uint64_t way = isSkipped ? number.getWayIfSkipped() : number.way;
+  if (isWide && Number::isMoved(way, type))
     return;
   InFlightDiagnostic diagnostic = proof.report.error(culprit);
-  diagnostic << what << " of group @" << group.getSymName()
-             << " may have gone through " << narrowest.describe()
-             << ", expected " << kept.describe()
-             << ", where no gradient of the group arrived";
+  diagnostic << what << " of group @" << group.getSymName();
+  if (isWide)
+    diagnostic << " is computed, expected a copy";
+  else
+    diagnostic << " may have gone through " << narrowest.describe()
+               << ", expected " << kept.describe();
+  diagnostic << ", where no gradient of the group arrived";
   diagnostic.attachNote(group.getLoc()) << "the group has 'absent skip'";
 }
 
@@ -201,8 +207,7 @@ void Checker::check(GroupOp op) {
         if (proof.report.getNumErrors() > errors)
           continue;
         auto name = StringAttr::get(group.getContext(), role);
-        checkRoundings(culprit, what, number,
-                       Precision(parameter.types.lookup(name)));
+        checkRoundings(culprit, what, number, parameter.types.lookup(name));
       }
   }
 }

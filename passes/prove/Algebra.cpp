@@ -116,7 +116,7 @@ struct Algebra::Tables {
   std::unordered_set<const Base *, HashBase, HashBase> knownBases;
   llvm::DenseSet<Known, KnownInfo> knownPolynomials;
   RoundingTable roundings;
-  std::map<std::array<Expr, 3>, int> lostBits;
+  std::map<std::array<Expr, 3>, double> lostBits;
 };
 
 Algebra::Algebra() : tables(std::make_unique<Tables>()) {}
@@ -124,7 +124,7 @@ Algebra::~Algebra() = default;
 
 RoundingTable &Algebra::getRoundings() { return tables->roundings; }
 
-std::map<std::array<Expr, 3>, int> &Algebra::getKnownLostBits() {
+std::map<std::array<Expr, 3>, double> &Algebra::getKnownLostBits() {
   return tables->lostBits;
 }
 

@@ -199,7 +199,7 @@ public:
   /// The precisions of the sources of numbers.
   RoundingTable &getRoundings();
   /// What findLostBits has found, by its two addends and their sum.
-  std::map<std::array<Expr, 3>, int> &getKnownLostBits();
+  std::map<std::array<Expr, 3>, double> &getKnownLostBits();
 
   Expr rational(Rational value);
   Expr integer(int64_t value) { return rational({value, 1}); }

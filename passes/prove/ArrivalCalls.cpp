@@ -73,13 +73,15 @@ template <> void Calls::runOp(zrt::PackOp op) {
   Expr added = algebra.add(sum.expr, gradient.expr);
   Number packed = evaluate(kernel, sum);
   if (packed.expr != (op.getAccumulate() ? added : gradient.expr) ||
-      packed.roundings.hasLost())
+      packed.roundings.hasLost() ||
+      countAdditions(kernel) != unsigned(op.getAccumulate()))
     proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
                            << " does not keep a gradient as it arrives";
   Number further = evaluate(add, sum), plain = sum;
   plain.add(algebra, gradient);
   if (buckets.lookup(bucket).isUsedTwice &&
       (further.expr != added || further.roundings.hasLost() ||
+       countAdditions(add) != 1u ||
        !further.roundings.getNarrowest().holds(kept) ||
        further.roundings.findBeyond(plain.roundings)))
     proof.report.error(op) << "a further use of a parameter of @"

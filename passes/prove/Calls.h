@@ -143,11 +143,17 @@ private:
   SlotWriters writers;
   /// Results of kernels by kernel and arguments; failure: the body is not
   /// known.
-  /// What it is launched on, with the ways of that.
-  using KernelKey = std::pair<mlir::Operation *,
-                              std::vector<std::pair<Number::Key, uint64_t>>>;
+  /// What it is launched on, with how that was computed.
+  using KernelKey =
+      std::pair<mlir::Operation *,
+                std::vector<std::tuple<Number::Key, uint64_t,
+                                       std::optional<double>, double>>>;
   std::map<KernelKey, mlir::FailureOr<llvm::SmallVector<Number>>> evaluated;
 };
+
+/// The number of additions of |kernel| if it adds and converts numbers, and
+/// does nothing else.
+std::optional<unsigned> countAdditions(zrt::KernelOp kernel);
 
 } // namespace zero::prove
 

@@ -9,6 +9,7 @@
 #include "passes/prove/Contract.h"
 #include "passes/prove/Equality.h"
 #include "passes/prove/Example.h"
+#include "passes/prove/RelativeError.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
@@ -47,6 +48,8 @@ private:
   /// only if there is an example of it.
   void describeDifference(InFlightDiagnostic &diagnostic, Operation *op, Expr a,
                           Expr expected, StringRef reason = "");
+  std::optional<Beyond> findGrowthOrLoss(const Number &number,
+                                         const Number &expected);
   bool differByNorm(Expr a, Expr expected);
   void reportNorm();
   bool dependsOnNextScale(Expr a);
@@ -196,6 +199,10 @@ void Comparison::compareElements(const ParameterSemantics &a,
         number->roundings.findNarrower(expected.roundings, role);
     std::optional<Beyond> beyond =
         number->roundings.findBeyond(expected.roundings);
+    if (!beyond)
+      beyond = findGrowth(*number, expected, Precision::f32());
+    if (!beyond && !differs)
+      beyond = equality.findLost(number->expr, expected.expr, &a);
     if (!differs && !narrowing && !beyond &&
         number->reduceDtype.holds(expected.reduceDtype))
       continue;
@@ -303,6 +310,22 @@ void Comparison::compareParameter(const ParameterSemantics &a,
   }
 }
 
+/// The type in which errors of a scalar begin: sums are of elements.
+static Precision getScalarType(Expr a) {
+  bool hasSums = false;
+  visitBases(a,
+             [&](BaseRef base) { hasSums |= base->kind == BaseKind::sumOver; });
+  return hasSums ? Precision::f32() : Precision::f64();
+}
+
+/// What makes a scalar less exact than |expected|, which it equals.
+std::optional<Beyond> Comparison::findGrowthOrLoss(const Number &number,
+                                                   const Number &expected) {
+  if (auto beyond = findGrowth(number, expected, getScalarType(number.expr)))
+    return beyond;
+  return equality.findLost(number.expr, expected.expr, /*parameter=*/nullptr);
+}
+
 void Comparison::compareScalars(StringRef kind,
                                 ArrayRef<std::pair<std::string, Number>> a,
                                 ArrayRef<std::pair<std::string, Number>> b,
@@ -332,6 +355,10 @@ void Comparison::compareScalars(StringRef kind,
       Report::attach(diagnostic, second.step->getLoc(),
                      findRounding(narrowing->actual, narrowing->expected));
     } else if (auto beyond = number->roundings.findBeyond(expected.roundings)) {
+      InFlightDiagnostic diagnostic = error(second.step);
+      diagnostic << kind << " '" << name << "': " << beyond->text;
+      Report::attach(diagnostic, second.step->getLoc(), beyond->example);
+    } else if (auto beyond = findGrowthOrLoss(*number, expected)) {
       InFlightDiagnostic diagnostic = error(second.step);
       diagnostic << kind << " '" << name << "': " << beyond->text;
       Report::attach(diagnostic, second.step->getLoc(), beyond->example);

@@ -83,12 +83,10 @@ std::optional<Computed> prove::computeConstant(Algebra &algebra, Operation &op,
     return constant;
   // Some operations round a little each, and |exact| is one of f64.
   constexpr int kRounded = 4;
-  // More than any type has.
-  constexpr int kAll = 64;
   int digits = APFloat::semanticsPrecision(computed->getSemantics());
-  int lost = exact == 0 ? kAll
+  int lost = exact == 0 ? kAllBits
                         : digits + static_cast<int>(std::ceil(
                                        std::log2(error / std::abs(exact))));
-  constant.lostBits = lost > kRounded ? std::min(lost, kAll) : 0;
+  constant.lostBits = lost > kRounded ? std::min(lost, kAllBits) : 0;
   return constant;
 }

@@ -49,6 +49,20 @@ bool Equality::areEqual(Expr a, Expr b, const ParameterSemantics *parameter) {
   return true;
 }
 
+std::optional<Beyond> Equality::findLost(Expr a, Expr b,
+                                         const ParameterSemantics *parameter) {
+  if (a == b)
+    return std::nullopt;
+  RealNumbers &known = getNumbers(parameter);
+  // Another form of a number may lose some more.
+  constexpr double kMargin = 4;
+  double bits = known.getLostBits(a), expected = known.getLostBits(b);
+  if (bits <= expected + kMargin)
+    return std::nullopt;
+  return Beyond{"a term is added that is taken away again, so digits are lost",
+                showLost(static_cast<int>(bits), static_cast<int>(expected))};
+}
+
 bool Equality::areEqualIfNotApplied(Expr a, Expr b) {
   if (a == b)
     return true;

@@ -25,6 +25,9 @@ public:
   /// not be finite, and the number of tokens of a refused step is any number.
   /// So of the facts only those of counters hold.
   bool areEqualIfNotApplied(Expr a, Expr b);
+  /// If |a|, which equals |b|, loses digits that |b| does not lose: how.
+  std::optional<Beyond> findLost(Expr a, Expr b,
+                                 const ParameterSemantics *parameter);
 
 private:
   RealNumbers &getNumbers(const ParameterSemantics *parameter);

@@ -202,8 +202,7 @@ static bool isCopied(Algebra &algebra, const Number &number, Expr expr,
   stored.narrow(Precision(traveled));
   // A conversion may be on its way, and no other operation.
   uint64_t way = number.getWayIfSkipped();
-  bool isMoved = way == source.way || way == source.getWayTo(kept) ||
-                 way == source.getWayTo(traveled);
+  bool isMoved = Number::isMoved(way, kept) || Number::isMoved(way, traveled);
   return isMoved && (number.roundings == source.roundings ||
                      number.roundings == stored.roundings);
 }
@@ -333,7 +332,7 @@ void IdleState::checkScalars(Operation *op, const Twine &where, Memory &memory,
     Expr old = before.expr, now = after.expr;
     bool isCopy =
         how != NotApplied::discarded ||
-        (after.roundings == before.roundings && after.hasWayOf(before));
+        (after.roundings == before.roundings && after.isComputedAs(before));
     if (now == old && isCopy)
       continue;
     InFlightDiagnostic diagnostic = proof.report.error(op);

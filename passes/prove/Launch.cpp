@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/Calls.h"
+#include "passes/prove/Counts.h"
 #include "passes/prove/Gradient.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,20 +38,24 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
     arguments.back().narrow(Precision(kernel.op.getArrayType(i)));
   }
   llvm::append_range(arguments, scalars);
-  // Elements round. Their sums are sources of their own.
-  for (Number &argument : arguments)
-    argument.rounding = nullptr;
+  // Elements round, and their sums are sources of their own. What rounded is
+  // no whole number.
+  auto forgetRounding = [](Number &number) {
+    if (!isExactCount(number.expr))
+      number.rounding = nullptr;
+  };
+  llvm::for_each(arguments, forgetRounding);
   KernelKey key{kernel.op, {}};
   for (const Number &argument : arguments)
-    key.second.push_back({argument.getKey(), argument.way});
+    key.second.push_back(
+        {argument.getKey(), argument.way, argument.computed, argument.error});
   auto [it, isNew] = evaluated.try_emplace(std::move(key));
   // A body that cannot be read was reported when it was read first.
   if (!isNew)
     return it->second;
   auto values = evaluateBody(algebra, kernel.op.getBody().front(), arguments);
   if (succeeded(values))
-    for (Number &value : *values)
-      value.rounding = nullptr;
+    llvm::for_each(*values, forgetRounding);
   return it->second = values;
 }
 
@@ -69,15 +74,14 @@ static bool dependsOnState(Expr a) {
   return depends;
 }
 
-/// Whether |kernel| adds numbers, converts them, and does nothing else.
-static bool onlyAdds(zrt::KernelOp kernel) {
-  bool adds = false;
+std::optional<unsigned> prove::countAdditions(zrt::KernelOp kernel) {
+  unsigned additions = 0;
   for (Operation &op : kernel.getBody().front()) {
-    adds |= isa<arith::AddFOp>(op);
+    additions += isa<arith::AddFOp>(op);
     if (!isa<arith::AddFOp, arith::TruncFOp, arith::ExtFOp, zrt::YieldOp>(op))
-      return false;
+      return std::nullopt;
   }
-  return adds;
+  return additions;
 }
 
 FailureOr<Calls::LaunchedElements>
@@ -117,7 +121,7 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       // Backward passes are added, on some paths more of them: before ranks
       // sum them, or before apply. The order of additions is no way.
       bool isAddend =
-          kernel.op.getNumScalars() == 0 && onlyAdds(kernel.op) &&
+          kernel.op.getNumScalars() == 0 && countAdditions(kernel.op) > 0u &&
           (made.expr->getOwn() != 0 || (!inApply && !kernel.hasSums));
       if (isAddend && !dependsOnState(made.expr)) {
         made.way = 0;
@@ -254,8 +258,10 @@ Number Calls::sumOverBucket(StringAttr bucketName, const Pieces &addends,
       terms.push_back(algebra.undefined("pads of @" + bucketName.str() +
                                         ", which are not zero"));
   Number sum = makeSum(algebra, algebra.sum(terms), roundings);
-  for (const Piece &piece : addends)
+  for (const Piece &piece : addends) {
+    sum.error = std::max(sum.error, piece.element.error);
     sum.way = combineWays(sum.way, piece.element.getWayFrom());
+  }
   return sum;
 }
 

@@ -104,14 +104,14 @@ static bool mayCancel(Algebra &algebra, llvm::ArrayRef<Expr> addends) {
   return false;
 }
 
-static int findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
-                           Expr sum) {
+static double findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                              Expr sum) {
   if (llvm::all_of(addends, isConstant)) {
     double left = std::abs(evaluateConstant(algebra, sum));
     double addend = std::abs(evaluateConstant(algebra, addends[1]));
     // 0 is exact. Both addends of a small sum are about as large.
     bool isSmall = left != 0 && addend > left;
-    return isSmall ? static_cast<int>(std::log2(addend / left)) : 0;
+    return isSmall ? std::log2(addend / left) : 0;
   }
   // Whole numbers are exact.
   return llvm::all_of(addends, isExactCount)
@@ -119,13 +119,13 @@ static int findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
              : getLostBits(algebra, addends, sum);
 }
 
-static int findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,
-                            Expr sum, int nested) {
+static double findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                               Expr sum, int nested) {
   Choices choices;
   for (Expr addend : addends)
     for (const Term &term : addend->getTerms())
       addChoices(algebra, term, choices);
-  int most = 0;
+  double most = 0;
   if (nested == kMostNested || choices.size() > kMostLostChoices)
     return most;
   for (BaseRef choice : choices)
@@ -141,14 +141,14 @@ static int findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,
   return most;
 }
 
-int prove::findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
-                        Expr sum) {
+double prove::findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                           Expr sum) {
   // Handlers compute the same numbers in each state, and after each pass.
   auto [known, isNew] =
       algebra.getKnownLostBits().try_emplace({addends[0], addends[1], sum});
   if (!isNew)
     return known->second;
-  int most = findOwnLostBits(algebra, addends, sum);
+  double most = findOwnLostBits(algebra, addends, sum);
   if (mayCancel(algebra, addends))
     most = std::max(most, findWhereDecided(algebra, addends, sum, 0));
   return known->second = most;

@@ -14,7 +14,7 @@ namespace zero::prove {
 /// The binary digits that the |sum| of two |addends| loses since terms of them
 /// cancel, or may cancel where choices in them are decided:
 /// b + 1e9 - (c > 0 ? 1e9 : 0) loses digits of b.
-int findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends, Expr sum);
+double findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends, Expr sum);
 
 } // namespace zero::prove
 

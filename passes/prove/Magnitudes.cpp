@@ -154,8 +154,8 @@ static Multiples getMultiples(Algebra &algebra, Expr a) {
 }
 
 /// The same for the terms of one |addend|.
-static int findBitsLostIn(const Multiples &addend, const Multiples &sum) {
-  int most = 0;
+static double findBitsLostIn(const Multiples &addend, const Multiples &sum) {
+  double most = 0;
   for (auto &[bases, multiple] : addend) {
     auto it = sum.find(bases);
     if (it == sum.end())
@@ -165,14 +165,14 @@ static int findBitsLostIn(const Multiples &addend, const Multiples &sum) {
     if (left == 0 && whole != 0)
       return kAllBits;
     if (whole > left)
-      most = std::max(most, static_cast<int>(std::log2(whole / left)));
+      most = std::max(most, std::log2(whole / left));
   }
   return most;
 }
 
-int prove::getLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
-                       Expr sum) {
-  int most = 0;
+double prove::getLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                          Expr sum) {
+  double most = 0;
   Multiples multiples = getMultiples(algebra, sum);
   for (Expr addend : addends)
     most = std::max(most,
@@ -188,9 +188,9 @@ Magnitudes::getKey() const {
   return {key, lostBits};
 }
 
-/// A number that loses no digit if 2^|expected| is added and taken away again,
-/// and does if it is 2^|bits|.
-static std::string showLost(int bits, int expected) {
+// Of a number that loses no digit if 2^|expected| is added and taken away
+// again, and does if it is 2^|bits|.
+std::string prove::showLost(int bits, int expected) {
   constexpr int kFraction = 52; // of f64
   constexpr int kEnough = 60;   // bits, that nothing is left of a number
   double large = std::ldexp(1, std::min(bits, expected + kEnough));

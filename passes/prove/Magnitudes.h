@@ -82,7 +82,11 @@ private:
 /// The binary digits that |sum| of |addends| loses since multiples of a term
 /// cancel: (x + 2^20 y) - (2^20 - 1) y loses 20. Of a term that is gone all are
 /// lost.
-int getLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends, Expr sum);
+double getLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends, Expr sum);
+
+/// What becomes of a number that loses |bits| binary digits, where it may lose
+/// |expected|.
+std::string showLost(int bits, int expected);
 
 /// Whether |a| is as large as a sum over elements in it, or as its inverse. A
 /// root of the sum is not.

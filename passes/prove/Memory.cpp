@@ -143,7 +143,7 @@ bool Contents::join(const Contents &with) {
   for (auto [mine, others] :
        {std::pair(&own, &with.own), std::pair(&other, &with.other)})
     for (auto [a, b] : llvm::zip_equal(*mine, *others)) {
-      a.element.joinWay(b.element);
+      a.element.joinPath(b.element);
       a.element.narrowAs(b.element);
       a.pad.narrowAs(b.pad);
     }

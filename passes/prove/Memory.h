@@ -45,7 +45,7 @@ struct Piece {
   Expr expected = nullptr;
 
   bool isSame(const Piece &other) const {
-    return element == other.element && element.hasWayOf(other.element) &&
+    return element == other.element && element.isComputedAs(other.element) &&
            pad == other.pad && absent == other.absent &&
            absentPad == other.absentPad && expected == other.expected;
   }

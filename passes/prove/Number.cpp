@@ -12,6 +12,7 @@
 #include "passes/prove/Counts.h"
 #include "passes/prove/Exactness.h"
 #include "passes/prove/LostBits.h"
+#include "passes/prove/RelativeError.h"
 #include "passes/prove/SignOfZero.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -135,6 +136,7 @@ void Number::narrowAs(const Number &other) {
   reduceDtype = reduceDtype.limitedBy(other.reduceDtype);
   rounding = rounding ? rounding : other.rounding;
   holdsSum |= other.holdsSum;
+  error = std::max(error, other.error);
   beforeConversion.reset();
   // The other one may have been rounded.
   if (!isAsItArrived() || !other.isAsItArrived() ||
@@ -142,16 +144,17 @@ void Number::narrowAs(const Number &other) {
     arrived = nullptr;
 }
 
-void Number::lose(int bits) {
-  roundings = roundings.losing(bits);
-  skipped = skipped.losing(bits);
+void Number::lose(double bits) {
+  roundings = roundings.losing(static_cast<int>(bits));
+  skipped = skipped.losing(static_cast<int>(bits));
 }
 
 void Number::add(Algebra &algebra, const Number &other) {
   Expr sum = algebra.add(expr, other.expr);
-  int lostBits = prove::getLostBits(algebra, {expr, other.expr}, sum);
+  double lostBits = prove::getLostBits(algebra, {expr, other.expr}, sum);
   expr = sum;
   narrowAs(other);
+  error *= std::exp2(lostBits);
   way = addWays(way, other.way);
   lose(lostBits);
 }
@@ -288,8 +291,8 @@ static std::optional<Computed> makeOfConstants(Algebra &algebra, Operation &op,
 }
 
 /// The digits that |result| of |op| loses since terms of its operands cancel.
-static int findBitsLostBy(Algebra &algebra, Operation &op, ArrayRef<Number> x,
-                          Expr result) {
+static double findBitsLostBy(Algebra &algebra, Operation &op,
+                             ArrayRef<Number> x, Expr result) {
   if (!isa<arith::AddFOp, arith::SubFOp, math::FmaOp>(op))
     return 0;
   // A number minus itself is 0, or it is nan.
@@ -314,7 +317,13 @@ uint64_t prove::combineWays(uint64_t way, uint64_t part) {
   return llvm::hash_combine(way, part);
 }
 
-void Number::joinWay(const Number &other) {
+void Number::joinPath(const Number &other) {
+  // More than there are states of a protocol on one way.
+  constexpr unsigned kMostGrowths = 64;
+  growths = std::max(growths + (other.error > error), other.growths);
+  error = growths > kMostGrowths ? HUGE_VAL : std::max(error, other.error);
+  if (computed != other.computed)
+    computed.reset();
   skippedWay = joinWays(getWayIfSkipped(), other.getWayIfSkipped());
   way = joinWays(way, other.way);
 }
@@ -329,6 +338,10 @@ uint64_t Number::getWayOfSum(AxisSet set) const {
 
 uint64_t Number::getWayTo(Type type) const {
   return combineWays(way, llvm::hash_value(type.getAsOpaquePointer()));
+}
+
+bool Number::isMoved(uint64_t way, Type type) {
+  return way == 0 || way == Number().getWayTo(type);
 }
 
 /// The way of what |op| computes of |x|.
@@ -405,19 +418,22 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result.arrivedAs = operands[0].arrivedAs;
       }
       result.way = getWay(op, operands);
-      int lostBits = findBitsLostBy(algebra, op, operands, result.expr);
+      double computedBits = 0;
+      double lostBits = findBitsLostBy(algebra, op, operands, result.expr);
       if (computed) {
         result.computed = computed->value;
-        lostBits = std::max(lostBits, computed->lostBits);
+        computedBits = computed->lostBits;
       }
+      result.error = getError(op, operands, result.expr, lostBits);
+      lostBits = std::max(lostBits, computedBits);
       result.lose(lostBits);
       if (!result.rounding && (lostBits > 0 || mayRound(op, operands, result)))
         result.rounding = &op;
       if (op.getNumResults() == 1)
         result.narrow(Precision(op.getResult(0).getType()));
+      // Two conversions may round twice.
       if (isa<arith::TruncFOp>(op))
-        result.beforeConversion =
-            operands[0].beforeConversion.value_or(operands[0].roundings);
+        result.beforeConversion = operands[0].roundings;
     }
     if (result.expr && result.expr->getDepth() > kDeepest)
       return op.emitOpError() << "depends on " << kDeepest

@@ -62,6 +62,11 @@ struct Number {
   mlir::Operation *rounding = nullptr;
   /// Of a constant that was computed: what it is in its type.
   std::optional<double> computed = {};
+  /// A bound of its relative error, see getError().
+  double error = 0;
+  /// How often the error grew where paths meet. One that grows with each
+  /// backward pass has no bound.
+  unsigned growths = 0;
   /// The operations that computed it, one after the other, and the numbers that
   /// they began with; 0: none. Two numbers that are equal over the reals have
   /// equal bits if their ways are equal and not kSeveralWays. It is no part of
@@ -72,8 +77,9 @@ struct Number {
   uint64_t skippedWay = 0;
 
   uint64_t getWayIfSkipped() const { return ran ? skippedWay : way; }
-  /// It was computed as before on one path, and as |other| on another one.
-  void joinWay(const Number &other);
+  /// It was computed as before on one path, and as |other|, which is the same
+  /// over the reals, on another one.
+  void joinPath(const Number &other);
   /// What the way of a number that is computed of this one depends on: its way,
   /// and which number it is.
   uint64_t getWayFrom() const;
@@ -81,14 +87,16 @@ struct Number {
   uint64_t getWayOfSum(AxisSet set) const;
   /// The way of this number behind a conversion to |type|, which is another.
   uint64_t getWayTo(mlir::Type type) const;
+  /// Whether |way| is that of a copy, or of a conversion to |type|.
+  static bool isMoved(uint64_t way, mlir::Type type);
 
   /// |expr| arrives as a number of |type|.
   void arrive(Precision type);
   void narrow(Precision to);
   /// Narrows as |other| was narrowed, since both are combined.
   void narrowAs(const Number &other);
-  /// Records that |bits| binary digits were lost.
-  void lose(int bits);
+  /// Records that |bits| binary digits were lost, in whole.
+  void lose(double bits);
   void add(Algebra &algebra, const Number &other);
   /// Converts it to the type of |to|.
   void convert(Precision to);
@@ -117,14 +125,15 @@ struct Number {
   }
 
   /// Whether the same is known of the operations that computed |other|.
-  bool hasWayOf(const Number &other) const {
-    return way == other.way && getWayIfSkipped() == other.getWayIfSkipped();
+  bool isComputedAs(const Number &other) const {
+    return way == other.way && getWayIfSkipped() == other.getWayIfSkipped() &&
+           computed == other.computed && error == other.error;
   }
   /// Whether nothing tells it from |other|.
   bool isSame(const Number &other) const {
     return *this == other && arrived == other.arrived &&
            arrivedAs.getKey() == other.arrivedAs.getKey() &&
-           computed == other.computed && hasWayOf(other);
+           isComputedAs(other);
   }
 
 private:

@@ -23,6 +23,13 @@ Precision::Precision(Type type) {
   exponent = floatType.getWidth() - mantissa;
 }
 
+Precision Precision::f32() {
+  Precision precision;
+  precision.mantissa = 24;
+  precision.exponent = 8;
+  return precision;
+}
+
 Precision Precision::f64() {
   Precision precision;
   precision.mantissa = 53;

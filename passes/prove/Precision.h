@@ -21,6 +21,7 @@ struct Precision {
   /// Everything.
   Precision() = default;
   explicit Precision(mlir::Type type);
+  static Precision f32();
   static Precision f64();
 
   Precision limitedBy(Precision other) const;

@@ -176,17 +176,17 @@ void ProgramReader::enter(Node node, Operation *from) {
   }
   for (auto &[slot, number] : known->memory.slots) {
     Number now = node.memory.slots.lookup(slot);
-    if ((number == now && number.hasWayOf(now)) || number.expr->isNothing())
+    if ((number == now && number.isComputedAs(now)) || number.expr->isNothing())
       continue;
     Number before = number;
-    number.joinWay(now);
+    number.joinPath(now);
     number.narrowAs(now);
     if (number.expr != now.expr)
       number = {algebra.undefined(
           "slot " + std::to_string(slot.second) + " of @" +
           slot.first.getValue().str() +
           ", which depends on the number of backward passes")};
-    isNew |= !(number == before && number.hasWayOf(before));
+    isNew |= !(number == before && number.isComputedAs(before));
   }
   if (isNew)
     pending.insert(known - nodes.begin());

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/prove/RealNumbers.h"
+#include "passes/prove/Magnitudes.h"
 
 using namespace zero;
 using namespace zero::prove;
@@ -65,7 +66,8 @@ Expr RealNumbers::reduce(Expr a) {
 
 RealNumbers::Real RealNumbers::multiply(const Real &a, const Real &b) {
   Real product{reduce(atoms.multiply(a.over, b.over)), a.under,
-               prove::multiply(a.bounds, b.bounds), a.isFinite && b.isFinite};
+               prove::multiply(a.bounds, b.bounds), a.isFinite && b.isFinite,
+               std::max(a.lostBits, b.lostBits)};
   for (auto &[index, factor] : b.under)
     product.under.try_emplace(index, factor.first, 0).first->second.second +=
         factor.second;
@@ -89,6 +91,7 @@ RealNumbers::Real RealNumbers::add(llvm::ArrayRef<Real> addends) {
   for (const Real &addend : addends) {
     sum.bounds = prove::add(sum.bounds, addend.bounds);
     sum.isFinite &= addend.isFinite;
+    sum.lostBits = std::max(sum.lostBits, addend.lostBits);
     for (auto &[index, factor] : addend.under) {
       int64_t &power =
           sum.under.try_emplace(index, factor.first, 0).first->second.second;
@@ -99,6 +102,8 @@ RealNumbers::Real RealNumbers::add(llvm::ArrayRef<Real> addends) {
   for (const Real &addend : addends)
     terms.push_back(multiplyBy(addend.over, addend.under, sum.under));
   sum.over = atoms.sum(terms);
+  sum.lostBits =
+      std::max(sum.lostBits, prove::getLostBits(atoms, terms, sum.over));
   return sum;
 }
 
@@ -114,7 +119,7 @@ bool RealNumbers::areEqual(const Real &a, const Real &b) {
 
 /// |a| is finite and has a sign.
 RealNumbers::Real RealNumbers::invert(const Real &a) {
-  Real inverse{atoms.integer(1), {}, prove::invert(a.bounds), true};
+  Real inverse{atoms.integer(1), {}, prove::invert(a.bounds), true, a.lostBits};
   bool isPositive = a.bounds.isNotNegative();
   Expr size = isPositive ? a.over : atoms.negate(a.over);
   inverse.over = atoms.integer(isPositive ? 1 : -1);
@@ -175,7 +180,7 @@ RealNumbers::Real RealNumbers::makeRoot(Expr square, Bounds bounds) {
 /// Of |a|, which is finite and not negative.
 RealNumbers::Real RealNumbers::rootOf(const Real &a) {
   // The root of n / (x^2 y) is that of n y, over x y.
-  Real root{a.over, {}, prove::squareRoot(a.bounds), true};
+  Real root{a.over, {}, prove::squareRoot(a.bounds), true, a.lostBits};
   for (auto &[index, factor] : a.under) {
     auto [base, power] = factor;
     root.under[index] = {base, (power + 1) / 2};
@@ -327,6 +332,11 @@ RealNumbers::Real RealNumbers::compute(const Term &term) {
 RealNumbers::Real RealNumbers::keep(llvm::StringRef name,
                                     llvm::ArrayRef<Real> operands,
                                     std::optional<Bounds> bounds) {
+  auto withLost = [&](Real result) {
+    for (const Real &operand : operands)
+      result.lostBits = std::max(result.lostBits, operand.lostBits);
+    return result;
+  };
   for (const Operation &operation : operations) {
     if (operation.name != name || operation.operands.size() != operands.size())
       continue;
@@ -337,11 +347,11 @@ RealNumbers::Real RealNumbers::keep(llvm::StringRef name,
       isSame = areEqual(operation.operands[0], operands[1]) &&
                areEqual(operation.operands[1], operands[0]);
     if (isSame)
-      return operation.result;
+      return withLost(operation.result);
   }
   operations.push_back(
       {name.str(), {operands.begin(), operands.end()}, makeAtom(bounds)});
-  return operations.back().result;
+  return withLost(operations.back().result);
 }
 
 RealNumbers::Real RealNumbers::compute(BaseRef base) {

@@ -31,6 +31,9 @@ public:
   bool areEqual(Expr a, Expr b);
   /// The bounds of |a| wherever it is a number.
   Bounds getBounds(Expr a) { return get(a).bounds; }
+  /// The binary digits that |a| loses since terms cancel that only facts show
+  /// to be multiples of each other, as in 1 / (1 / (x + 2^22)) - 2^22.
+  double getLostBits(Expr a) { return get(a).lostBits; }
   const Facts &getFacts() const { return facts; }
 
 private:
@@ -43,6 +46,7 @@ private:
     Factors under = {};
     Bounds bounds = Bounds::ofAll();
     bool isFinite = false;
+    double lostBits = 0; // in it, and in numbers that it is computed of
   };
   /// An operation on numbers that stays one.
   struct Operation {

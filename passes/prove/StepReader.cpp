@@ -182,6 +182,7 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
         square.expr = algebra.multiply(member.expr, member.expr);
         square.narrow(Precision::f64());
         sum.roundings = sum.roundings.limitedBy(square.roundings);
+        sum.error = std::max(sum.error, 2 * member.error);
       }
       last = member;
       addends.push_back(sumOverElements(
@@ -190,7 +191,9 @@ Number StepReader::getSumSquares(ValueRange inputs, bool isWhole) {
           getAddendType(member, semantics.parameters[name].kept)));
     }
   }
-  return makeSum(algebra, algebra.sum(addends), sum.roundings);
+  Number made = makeSum(algebra, algebra.sum(addends), sum.roundings);
+  made.error = sum.error;
+  return made;
 }
 
 //===----------------------------------------------------------------------===//

@@ -210,7 +210,7 @@ static Expr sumOverRanks(Algebra &algebra, const Term &term,
 
 /// |lostBits|, if it is not null, gets the digits that the sum loses.
 static Expr sumOverRanks(Algebra &algebra, Expr a, const MeshAxes &axes,
-                         AxisSet set, AxisSet stages, int *lostBits) {
+                         AxisSet set, AxisSet stages, double *lostBits) {
   SmallVector<Expr> addends;
   Expr sum = algebra.mapTerms(a, [&](const Term &term) {
     addends.push_back(::sumOverRanks(algebra, term, axes, set, stages));
@@ -247,9 +247,10 @@ Number prove::sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
     a.travel();
   a.beforeConversion.reset();
   a.way = a.getWayOfSum(set);
-  int lostBits = 0;
+  double lostBits = 0;
   a.expr = ::sumOverRanks(algebra, a.expr, axes, set, stages, &lostBits);
   a.lose(lostBits);
+  a.error *= std::exp2(lostBits);
   a.narrow(sumType);
   return a;
 }

@@ -38,8 +38,10 @@ static bool haveOneWay(const Number &a, const Number &b) {
 
 bool IdleState::hasReplicas(zrt::BufferOp buffer) {
   ValueType type = buffer.getValueType();
-  AxisSet alone = axes.getSet(type.getAxes(PlacementKind::Sharded)) |
-                  axes.getSet(type.getStageAxes());
+  AxisSet alone = axes.getSet(type.getAxes(PlacementKind::Sharded));
+  for (StringAttr axis : type.getStageAxes())
+    if (type.getCoordinates(axis).size() == 1)
+      alone |= axes.getSet(axis);
   return (axes.getAll() & ~alone) != 0;
 }
 

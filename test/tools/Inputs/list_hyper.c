@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Prints the inputs of a library, and which of them are the hyperparameters of its
-   parameters: list_hyper LIBRARY HYPER... */
+/* Prints the inputs of a library, and which of them are the hyperparameters of
+   its parameters: list_hyper LIBRARY HYPER... */
 
 #include "zero_rt/step.h"
 

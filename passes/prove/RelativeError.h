@@ -1,0 +1,38 @@
+//===- RelativeError.h - How rounding errors grow ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A number over the reals is computed with a relative error. Each operation
+// adds one, and some multiply the errors of their operands: a square has twice
+// the error, and a sum of which terms cancel has as many times more as its
+// addends are larger. A few operations more are no difference between two
+// steps. Errors that are multiplied again and again are one, although both
+// steps are equal over the reals.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ZERO_PASSES_PROVE_RELATIVEERROR_H
+#define ZERO_PASSES_PROVE_RELATIVEERROR_H
+
+#include "passes/prove/Magnitudes.h"
+#include "passes/prove/Number.h"
+
+namespace zero::prove {
+
+/// A bound of first order of the relative error of what |op| makes of
+/// |operands|, if |result| loses |lostBits| since terms cancel. An addition
+/// adds no error, unless terms cancel: programs add backward passes on some
+/// paths and not on others.
+double getError(mlir::Operation &op, llvm::ArrayRef<Number> operands,
+                Expr result, double lostBits);
+
+/// Whether rounding errors of |number|, which is computed in |type|, grew
+/// far beyond those of |expected|.
+std::optional<Beyond> findGrowth(const Number &number, const Number &expected,
+                                 Precision type);
+
+} // namespace zero::prove
+
+#endif // ZERO_PASSES_PROVE_RELATIVEERROR_H
