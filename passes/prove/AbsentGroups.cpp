@@ -246,6 +246,13 @@ void Checker::checkCounters(ArrayRef<GroupOp> groups) {
     semantics.countersSkippedWith[role] = getSkippedWith(found);
     check(semantics.step, "counter '" + role + "'", number,
           algebra.base({BaseKind::old, role}));
+    if (number.hasComputedAgain) {
+      InFlightDiagnostic diagnostic = proof.report.error(semantics.step);
+      diagnostic << "counter '" << role << "' of group @" << found.getSymName()
+                 << " is computed, expected a copy, "
+                 << "where no gradient of the group arrived";
+      diagnostic.attachNote(found.getLoc()) << "the group has 'absent skip'";
+    }
   }
 }
 

@@ -331,8 +331,9 @@ void IdleState::checkScalars(Operation *op, const Twine &where, Memory &memory,
     const Number &before = idle.slots[slot], &after = memory.slots[slot];
     Expr old = before.expr, now = after.expr;
     bool isCopy =
-        how != NotApplied::discarded ||
-        (after.roundings == before.roundings && after.isComputedAs(before));
+        !after.hasComputedAgain &&
+        (how != NotApplied::discarded ||
+         (after.roundings == before.roundings && after.isComputedAs(before)));
     if (now == old && isCopy)
       continue;
     InFlightDiagnostic diagnostic = proof.report.error(op);

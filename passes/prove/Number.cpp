@@ -137,6 +137,7 @@ void Number::narrowAs(const Number &other) {
   rounding = rounding ? rounding : other.rounding;
   holdsSum |= other.holdsSum;
   error = std::max(error, other.error);
+  hasComputedAgain |= other.hasComputedAgain;
   beforeConversion.reset();
   // The other one may have been rounded.
   if (!isAsItArrived() || !other.isAsItArrived() ||
@@ -290,6 +291,26 @@ static std::optional<Computed> makeOfConstants(Algebra &algebra, Operation &op,
   return prove::computeConstant(algebra, op, operands, result);
 }
 
+/// Whether |op| computes a counter, or a selection of numbers, of other
+/// numbers. Times 1 and plus 0 are exact.
+static bool computesAgain(Operation &op, ArrayRef<Number> x, Expr result) {
+  BaseRef base = result->asBase();
+  bool isKept =
+      base && (base->kind == BaseKind::old ||
+               (base->kind == BaseKind::operation && base->name == "select"));
+  bool isExact =
+      isa<arith::SelectOp, arith::TruncFOp, arith::ExtFOp, arith::NegFOp,
+          math::AbsFOp>(op) ||
+      (x.size() == 2 &&
+       llvm::any_of(
+           x, [&](const Number &number) { return number.expr == result; }) &&
+       llvm::any_of(x, [](const Number &number) {
+         auto value = number.expr->asRational();
+         return value && (*value == Rational{0, 1} || *value == Rational{1, 1});
+       }));
+  return isKept && !isExact;
+}
+
 /// The digits that |result| of |op| loses since terms of its operands cancel.
 static double findBitsLostBy(Algebra &algebra, Operation &op,
                              ArrayRef<Number> x, Expr result) {
@@ -424,6 +445,7 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result.computed = computed->value;
         computedBits = computed->lostBits;
       }
+      result.hasComputedAgain |= computesAgain(op, operands, result.expr);
       result.error = getError(op, operands, result.expr, lostBits);
       lostBits = std::max(lostBits, computedBits);
       result.lose(lostBits);

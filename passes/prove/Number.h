@@ -62,6 +62,9 @@ struct Number {
   mlir::Operation *rounding = nullptr;
   /// Of a constant that was computed: what it is in its type.
   std::optional<double> computed = {};
+  /// Whether a counter, or a selection of numbers, was computed again on the
+  /// way, as c * 3 / 3 is. The old counter in it may have other bits.
+  bool hasComputedAgain = false;
   /// A bound of its relative error, see getError().
   double error = 0;
   /// How often the error grew where paths meet. One that grows with each
@@ -127,7 +130,8 @@ struct Number {
   /// Whether the same is known of the operations that computed |other|.
   bool isComputedAs(const Number &other) const {
     return way == other.way && getWayIfSkipped() == other.getWayIfSkipped() &&
-           computed == other.computed && error == other.error;
+           computed == other.computed && error == other.error &&
+           hasComputedAgain == other.hasComputedAgain;
   }
   /// Whether nothing tells it from |other|.
   bool isSame(const Number &other) const {
