@@ -153,24 +153,29 @@ static BitVector findHyper(zrt::ProgramOp program, Flow &flow) {
   return flow.sets.getAll()[set];
 }
 
-/// The segments over which a call launches a kernel that writes a buffer.
+/// By buffer, the segments over which calls work on it.
 static llvm::DenseMap<Attribute, llvm::SetVector<StringAttr>>
-findWriters(zrt::ProgramOp program) {
-  SymbolTable symbols(program);
-  llvm::DenseMap<Attribute, llvm::SetVector<StringAttr>> writers;
-  program.walk([&](zrt::LaunchOp launch) {
-    auto kernel =
-        symbols.lookup<zrt::KernelOp>(launch.getKernelAttr().getAttr());
-    for (auto [i, buffer] : llvm::enumerate(launch.getBuffers()))
-      if (kernel.getArrayAccess(i) != zrt::Access::read)
-        writers[buffer].insert(launch.getSegmentsAttr().getAttr());
+findSegments(zrt::ProgramOp program, const SymbolTable &symbols) {
+  llvm::DenseMap<Attribute, llvm::SetVector<StringAttr>> found;
+  program.walk([&](zrt::RuntimeCall call) {
+    SmallVector<FlatSymbolRefAttr> buffers;
+    SmallVector<StringAttr, 1> segments;
+    call->getAttrDictionary().walk([&](FlatSymbolRefAttr symbol) {
+      Operation *op = symbols.lookup(symbol.getAttr());
+      if (isa_and_present<zrt::BufferOp>(op))
+        buffers.push_back(symbol);
+      else if (isa_and_present<zrt::SegmentsOp>(op))
+        segments.push_back(symbol.getAttr());
+    });
+    for (FlatSymbolRefAttr buffer : buffers)
+      found[buffer].insert(segments.begin(), segments.end());
   });
-  return writers;
+  return found;
 }
 
 static void findSets(zrt::ProgramOp program, Flow &flow, InputFlow &found) {
   SymbolTable outer(program->getParentOfType<ModuleOp>()), symbols(program);
-  auto writers = findWriters(program);
+  auto segmentsOf = findSegments(program, symbols);
   llvm::DenseMap<Attribute, SmallVector<Attribute>> buffersOf; // by bucket
   for (auto state : program.getOps<zrt::StateOp>())
     buffersOf[state.getBucketAttr()].push_back(state.getBufferAttr());
@@ -181,7 +186,7 @@ static void findSets(zrt::ProgramOp program, Flow &flow, InputFlow &found) {
       continue; // of frozen parameters
     llvm::SetVector<StringAttr> segments;
     for (Attribute buffer : buffers)
-      segments.insert(writers[buffer].begin(), writers[buffer].end());
+      segments.insert(segmentsOf[buffer].begin(), segmentsOf[buffer].end());
     for (StringAttr name : segments) {
       auto op = symbols.lookup<zrt::SegmentsOp>(name);
       if (op.getScalars().empty())

@@ -314,7 +314,7 @@ void TableReader::addScalars() {
     if (int64_t set = flow.setOf.lookup(op.getSymNameAttr()))
       for (unsigned i : flow.sets[set].set_bits())
         inputs += number(i) + " ";
-    if (!op.getFrozen())
+    if (!op.getFrozen() && !program.getInputs().empty())
       add("update of " + op.getSymName().str(), {{"inputs", inputs}});
   }
   for (auto [name, result] :

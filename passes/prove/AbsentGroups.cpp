@@ -145,6 +145,8 @@ Expr Checker::choose(Expr a, Range total) {
 void Checker::check(Operation *culprit, const Twine &what, Number &number,
                     Expr old) {
   Expr absent = choose(number.expr, Range::ofNumber(0));
+  if (number.computedAgain)
+    number.computedAgain = choose(number.computedAgain, Range::ofNumber(0));
   number.expr = choose(number.expr, {1, kInfinity});
   if (absent == old && !depends(number.expr))
     return;
@@ -246,7 +248,7 @@ void Checker::checkCounters(ArrayRef<GroupOp> groups) {
     semantics.countersSkippedWith[role] = getSkippedWith(found);
     check(semantics.step, "counter '" + role + "'", number,
           algebra.base({BaseKind::old, role}));
-    if (number.hasComputedAgain) {
+    if (number.isComputedAgain()) {
       InFlightDiagnostic diagnostic = proof.report.error(semantics.step);
       diagnostic << "counter '" << role << "' of group @" << found.getSymName()
                  << " is computed, expected a copy, "

@@ -195,12 +195,14 @@ void Comparison::compareElements(const ParameterSemantics &a,
       continue;
     }
     bool differs = !areEqual(number->expr, expected.expr, &a);
+    Type kept = a.types.lookup(StringAttr::get(op.getContext(), role));
     std::optional<Narrowing> narrowing =
         number->roundings.findNarrower(expected.roundings, role);
     std::optional<Beyond> beyond =
         number->roundings.findBeyond(expected.roundings);
     if (!beyond)
-      beyond = findGrowth(*number, expected, Precision::f32());
+      beyond =
+          findGrowth(*number, expected, kept ? Precision(kept) : Precision());
     if (!beyond && !differs)
       beyond = equality.findLost(number->expr, expected.expr, &a);
     if (!differs && !narrowing && !beyond &&
@@ -310,18 +312,16 @@ void Comparison::compareParameter(const ParameterSemantics &a,
   }
 }
 
-/// The type in which errors of a scalar begin: sums are of elements.
-static Precision getScalarType(Expr a) {
-  bool hasSums = false;
-  visitBases(a,
-             [&](BaseRef base) { hasSums |= base->kind == BaseKind::sumOver; });
-  return hasSums ? Precision::f32() : Precision::f64();
-}
-
 /// What makes a scalar less exact than |expected|, which it equals.
 std::optional<Beyond> Comparison::findGrowthOrLoss(const Number &number,
                                                    const Number &expected) {
-  if (auto beyond = findGrowth(number, expected, getScalarType(number.expr)))
+  Precision type = Precision::f64();
+  visitBases(expected.expr, [&](BaseRef base) {
+    if (base->kind == BaseKind::sumOver) // of elements
+      for (auto &[name, parameter] : first.parameters)
+        type = type.limitedBy(parameter.kept);
+  });
+  if (auto beyond = findGrowth(number, expected, type))
     return beyond;
   return equality.findLost(number.expr, expected.expr, /*parameter=*/nullptr);
 }

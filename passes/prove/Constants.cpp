@@ -6,6 +6,8 @@
 
 #include "passes/prove/Constants.h"
 
+#include "passes/prove/Magnitudes.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/APFloat.h"

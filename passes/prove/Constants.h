@@ -13,9 +13,6 @@
 
 namespace zero::prove {
 
-/// More binary digits than any type has.
-constexpr int kAllBits = 64;
-
 /// The constant that an operation makes in its type.
 struct Computed {
   double value = 0;

@@ -331,7 +331,7 @@ void IdleState::checkScalars(Operation *op, const Twine &where, Memory &memory,
     const Number &before = idle.slots[slot], &after = memory.slots[slot];
     Expr old = before.expr, now = after.expr;
     bool isCopy =
-        !after.hasComputedAgain &&
+        !after.isComputedAgain() &&
         (how != NotApplied::discarded ||
          (after.roundings == before.roundings && after.isComputedAs(before)));
     if (now == old && isCopy)

@@ -123,6 +123,13 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       bool isAddend =
           kernel.op.getNumScalars() == 0 && countAdditions(kernel.op) > 0u &&
           (made.expr->getOwn() != 0 || (!inApply && !kernel.hasSums));
+      // Sums of backward passes have no bound of their errors.
+      if (kernel.op.getNumScalars() == 0 && countAdditions(kernel.op) > 0u) {
+        made.error = 0;
+        for (auto [i, addend] : llvm::enumerate(operands))
+          if (kernel.op.getArrayAccess(i) != zrt::Access::write)
+            made.error = std::max(made.error, addend.error);
+      }
       if (isAddend && !dependsOnState(made.expr)) {
         made.way = 0;
         for (auto [i, addend] : llvm::enumerate(operands))

@@ -96,9 +96,6 @@ Magnitudes Magnitudes::joinedWith(const Magnitudes &other) const {
   return joined;
 }
 
-/// More than any type has.
-static constexpr int kAllBits = 1 << 12;
-
 Magnitudes Magnitudes::losing(int bits) const {
   Magnitudes result = *this;
   result.lostBits = std::min(lostBits + bits, kAllBits);

@@ -79,6 +79,9 @@ private:
   int lostBits = 0; // where terms cancelled, on the way
 };
 
+/// More binary digits than numbers have: those of a term that is gone.
+inline constexpr int kAllBits = 1 << 12;
+
 /// The binary digits that |sum| of |addends| loses since multiples of a term
 /// cancel: (x + 2^20 y) - (2^20 - 1) y loses 20. Of a term that is gone all are
 /// lost.

@@ -165,8 +165,10 @@ void Memory::map(llvm::function_ref<Expr(Expr)> function) {
               &piece.pad.ran, &piece.absent, &piece.absentPad, &piece.expected})
           apply(*a);
       }
-  for (auto &[slot, number] : slots)
+  for (auto &[slot, number] : slots) {
     apply(number.expr);
+    apply(number.computedAgain);
+  }
 }
 
 bool Memory::hasSameRoles(const Memory &other) const {

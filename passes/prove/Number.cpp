@@ -137,7 +137,8 @@ void Number::narrowAs(const Number &other) {
   rounding = rounding ? rounding : other.rounding;
   holdsSum |= other.holdsSum;
   error = std::max(error, other.error);
-  hasComputedAgain |= other.hasComputedAgain;
+  losses = std::max(losses, other.losses);
+  computedAgain = computedAgain ? computedAgain : other.computedAgain;
   beforeConversion.reset();
   // The other one may have been rounded.
   if (!isAsItArrived() || !other.isAsItArrived() ||
@@ -155,7 +156,7 @@ void Number::add(Algebra &algebra, const Number &other) {
   double lostBits = prove::getLostBits(algebra, {expr, other.expr}, sum);
   expr = sum;
   narrowAs(other);
-  error *= std::exp2(lostBits);
+  loseDigits(*this, lostBits);
   way = addWays(way, other.way);
   lose(lostBits);
 }
@@ -291,24 +292,41 @@ static std::optional<Computed> makeOfConstants(Algebra &algebra, Operation &op,
   return prove::computeConstant(algebra, op, operands, result);
 }
 
-/// Whether |op| computes a counter, or a selection of numbers, of other
-/// numbers. Times 1 and plus 0 are exact.
-static bool computesAgain(Operation &op, ArrayRef<Number> x, Expr result) {
-  BaseRef base = result->asBase();
-  bool isKept =
-      base && (base->kind == BaseKind::old ||
-               (base->kind == BaseKind::operation && base->name == "select"));
-  bool isExact =
-      isa<arith::SelectOp, arith::TruncFOp, arith::ExtFOp, arith::NegFOp,
-          math::AbsFOp>(op) ||
-      (x.size() == 2 &&
-       llvm::any_of(
-           x, [&](const Number &number) { return number.expr == result; }) &&
-       llvm::any_of(x, [](const Number &number) {
-         auto value = number.expr->asRational();
-         return value && (*value == Rational{0, 1} || *value == Rational{1, 1});
-       }));
-  return isKept && !isExact;
+/// Where a counter, or a selection of numbers, is computed again by |op|, or
+/// before it; null: nowhere. Times 1 and plus 0 are exact.
+static Expr findComputedAgain(Algebra &algebra, Operation &op,
+                              ArrayRef<Number> x, Expr result) {
+  if (isa<arith::SelectOp>(op)) {
+    Expr taken = x[1].computedAgain, other = x[2].computedAgain;
+    if (taken == other)
+      return taken;
+    if (auto condition = x[0].expr->asRational())
+      return condition->numerator ? taken : other;
+    Expr nowhere = algebra.integer(0);
+    return algebra.operation("select", {x[0].expr, taken ? taken : nowhere,
+                                        other ? other : nowhere});
+  }
+  if (isa<arith::TruncFOp, arith::ExtFOp, arith::NegFOp, math::AbsFOp>(op))
+    return x[0].computedAgain;
+  // The sign is no digit.
+  auto terms = result->getTerms();
+  BaseRef base = terms.size() == 1 && terms[0].monomial.size() == 1 &&
+                         terms[0].monomial[0].second == 1 &&
+                         std::abs(terms[0].coefficient.numerator) == 1 &&
+                         terms[0].coefficient.denominator == 1
+                     ? terms[0].monomial[0].first
+                     : nullptr;
+  if (!base || (base->kind != BaseKind::old &&
+                (base->kind != BaseKind::operation || base->name != "select")))
+    return nullptr;
+  bool isNeutral = llvm::any_of(x, [](const Number &number) {
+    auto value = number.expr->asRational();
+    return value && (*value == Rational{0, 1} || *value == Rational{1, 1});
+  });
+  for (const Number &number : x)
+    if (x.size() == 2 && isNeutral && number.expr == result)
+      return number.computedAgain;
+  return algebra.integer(1);
 }
 
 /// The digits that |result| of |op| loses since terms of its operands cancel.
@@ -341,8 +359,12 @@ uint64_t prove::combineWays(uint64_t way, uint64_t part) {
 void Number::joinPath(const Number &other) {
   // More than there are states of a protocol on one way.
   constexpr unsigned kMostGrowths = 64;
-  growths = std::max(growths + (other.error > error), other.growths);
+  bool grows = other.error > error || other.losses > losses;
+  growths = std::max(growths + grows, other.growths);
   error = growths > kMostGrowths ? HUGE_VAL : std::max(error, other.error);
+  losses = std::max(losses, other.losses);
+  if (growths > kMostGrowths)
+    losses = UINT_MAX;
   if (computed != other.computed)
     computed.reset();
   skippedWay = joinWays(getWayIfSkipped(), other.getWayIfSkipped());
@@ -445,8 +467,9 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
         result.computed = computed->value;
         computedBits = computed->lostBits;
       }
-      result.hasComputedAgain |= computesAgain(op, operands, result.expr);
-      result.error = getError(op, operands, result.expr, lostBits);
+      result.computedAgain =
+          findComputedAgain(algebra, op, operands, result.expr);
+      computeError(op, operands, lostBits, result);
       lostBits = std::max(lostBits, computedBits);
       result.lose(lostBits);
       if (!result.rounding && (lostBits > 0 || mayRound(op, operands, result)))

@@ -62,13 +62,16 @@ struct Number {
   mlir::Operation *rounding = nullptr;
   /// Of a constant that was computed: what it is in its type.
   std::optional<double> computed = {};
-  /// Whether a counter, or a selection of numbers, was computed again on the
-  /// way, as c * 3 / 3 is. The old counter in it may have other bits.
-  bool hasComputedAgain = false;
-  /// A bound of its relative error, see getError().
+  /// Not 0 where a counter, or a selection of numbers, was computed again on
+  /// the way, as c * 3 / 3 is: it may have other bits. Null: nowhere.
+  Expr computedAgain = nullptr;
+  /// A bound of its relative error, see computeError().
   double error = 0;
-  /// How often the error grew where paths meet. One that grows with each
-  /// backward pass has no bound.
+  /// The sums on its way, one after the other, in which a term cancels in
+  /// whole. How large it is beside what is left is not known.
+  unsigned losses = 0;
+  /// How often both grew where paths meet. What grows with each backward pass
+  /// has no bound.
   unsigned growths = 0;
   /// The operations that computed it, one after the other, and the numbers that
   /// they began with; 0: none. Two numbers that are equal over the reals have
@@ -80,6 +83,9 @@ struct Number {
   uint64_t skippedWay = 0;
 
   uint64_t getWayIfSkipped() const { return ran ? skippedWay : way; }
+  bool isComputedAgain() const {
+    return computedAgain && !computedAgain->isZero();
+  }
   /// It was computed as before on one path, and as |other|, which is the same
   /// over the reals, on another one.
   void joinPath(const Number &other);
@@ -131,7 +137,7 @@ struct Number {
   bool isComputedAs(const Number &other) const {
     return way == other.way && getWayIfSkipped() == other.getWayIfSkipped() &&
            computed == other.computed && error == other.error &&
-           hasComputedAgain == other.hasComputedAgain;
+           losses == other.losses && computedAgain == other.computedAgain;
   }
   /// Whether nothing tells it from |other|.
   bool isSame(const Number &other) const {

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/Format.h"
 
+#include <climits>
 #include <cmath>
 
 using namespace mlir;
@@ -18,45 +19,78 @@ using namespace zero::prove;
 
 /// Half the distance of two numbers of |type| near 1.
 static double getUnit(Precision type) {
-  return std::ldexp(1, -static_cast<int>(std::min(type.mantissa, 1000u)));
+  return std::ldexp(1, -static_cast<int>(type.mantissa));
 }
 
-double prove::getError(Operation &op, ArrayRef<Number> operands, Expr result,
-                       double lostBits) {
+/// The type in which a number is computed that is kept as |type|.
+static Precision getComputedType(Precision type) {
+  return type.limitedBy(Precision::f64()).widenedTo(Precision::f32());
+}
+
+void prove::loseDigits(Number &number, double bits) {
+  if (bits < kAllBits)
+    number.error *= std::exp2(bits);
+  else if (number.losses != UINT_MAX)
+    ++number.losses;
+}
+
+/// The error of the condition of a selection. Where numbers are a little wrong
+/// their comparison is only if they are almost equal, as it may be if they are
+/// rounded.
+static double getErrorOfChoice(const Number &condition) {
+  constexpr double kLittle = 1.0 / 1024;
+  return condition.error > kLittle ? condition.error : 0;
+}
+
+void prove::computeError(Operation &op, ArrayRef<Number> operands,
+                         double lostBits, Number &result) {
+  result.error = 0;
+  result.losses = 0;
+  for (const Number &operand : operands) {
+    result.error = std::max(result.error, operand.error);
+    result.losses = std::max(result.losses, operand.losses);
+  }
+  if (isa<arith::SelectOp>(op))
+    result.error = std::max(
+        {operands[1].error, operands[2].error, getErrorOfChoice(operands[0])});
   if (op.getNumResults() != 1 || !isa<FloatType>(op.getResult(0).getType()))
-    return 0;
+    return;
   double unit = getUnit(Precision(op.getResult(0).getType()));
-  double most = 0;
-  for (const Number &operand :
-       operands.drop_front(isa<arith::SelectOp>(op) ? 1 : 0))
-    most = std::max(most, operand.error);
   bool isSame =
       op.getNumOperands() == 2 && op.getOperand(0) == op.getOperand(1);
   // x - x and x / x are exact.
-  if (isSame && isa<arith::SubFOp, arith::DivFOp>(op))
-    return 0;
-  if (isa<arith::MulFOp, arith::DivFOp>(op))
-    return operands[0].error + operands[1].error + unit;
-  if (isa<math::SqrtOp>(op))
-    return operands[0].error / 2 + unit;
-  if (isa<math::FmaOp>(op))
-    most = std::max(operands[0].error + operands[1].error, operands[2].error) +
-           unit;
-  if (!isa<math::FmaOp, arith::AddFOp, arith::SubFOp>(op))
-    return most;
-  // Nothing but errors is left of a sum that is 0.
-  if (result->isZero() && most > 0)
-    return HUGE_VAL;
-  return lostBits > 0 ? (most + unit) * std::exp2(lostBits) : most;
+  if (isSame && isa<arith::SubFOp, arith::DivFOp>(op)) {
+    result.error = 0;
+    result.losses = 0;
+  } else if (isa<arith::MulFOp, arith::DivFOp>(op)) {
+    result.error = operands[0].error + operands[1].error + unit;
+  } else if (isa<math::SqrtOp>(op)) {
+    result.error = operands[0].error / 2 + unit;
+  } else if (isa<math::FmaOp>(op)) {
+    result.error =
+        std::max(operands[0].error + operands[1].error, operands[2].error) +
+        unit;
+    loseDigits(result, lostBits);
+  } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+    // Nothing but errors is left of a sum that is 0.
+    bool isGone = result.expr->isZero() && result.error > 0;
+    result.error += unit;
+    loseDigits(result, isGone ? kAllBits : lostBits);
+  }
 }
 
 std::optional<Beyond> prove::findGrowth(const Number &number,
                                         const Number &expected,
                                         Precision type) {
-  // Either step may round a number some times more, on the way to a sum over
-  // elements, too.
-  constexpr double kTimes = 4, kUnits = 16;
-  double most = kTimes * expected.error + kUnits * getUnit(type);
+  if (number.losses > expected.losses)
+    return Beyond{
+        "a term is added that is taken away again, so digits are lost",
+        showLost(kAllBits, /*expected=*/0)};
+  // Either step may round a number some times more. That of the zero dialect
+  // does not count what scales and clips round.
+  constexpr double kTimes = 4, kUnits = 64;
+  double most =
+      kTimes * expected.error + kUnits * getUnit(getComputedType(type));
   if (number.error <= most)
     return std::nullopt;
   std::string text, example;

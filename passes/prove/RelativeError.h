@@ -21,12 +21,13 @@
 
 namespace zero::prove {
 
-/// A bound of first order of the relative error of what |op| makes of
-/// |operands|, if |result| loses |lostBits| since terms cancel. An addition
-/// adds no error, unless terms cancel: programs add backward passes on some
-/// paths and not on others.
-double getError(mlir::Operation &op, llvm::ArrayRef<Number> operands,
-                Expr result, double lostBits);
+/// Sets a bound of first order of the relative error of |result|, which |op|
+/// makes of |operands| and which loses |lostBits| since terms cancel.
+void computeError(mlir::Operation &op, llvm::ArrayRef<Number> operands,
+                  double lostBits, Number &result);
+
+/// The error of |number|, a sum that loses |bits| binary digits.
+void loseDigits(Number &number, double bits);
 
 /// Whether rounding errors of |number|, which is computed in |type|, grew
 /// far beyond those of |expected|.

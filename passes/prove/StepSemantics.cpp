@@ -6,6 +6,8 @@
 
 #include "passes/prove/StepSemantics.h"
 
+#include "passes/prove/RelativeError.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -250,7 +252,7 @@ Number prove::sumOverRanks(Algebra &algebra, Number a, AxisSet arrivesOver,
   double lostBits = 0;
   a.expr = ::sumOverRanks(algebra, a.expr, axes, set, stages, &lostBits);
   a.lose(lostBits);
-  a.error *= std::exp2(lostBits);
+  loseDigits(a, lostBits);
   a.narrow(sumType);
   return a;
 }
