@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Replaces an operand x in one line of a program by a number that is x over the reals.
+
+  noisy.py PROGRAM OPERAND LINE --rounds N [--added]
+
+LINE is a regular expression of the line. The number is x / 41 * 41, and then N times
+1.875 times itself less 0.875 x. With --added, it is the sum of N numbers x, divided by N.
+"""
+
+import argparse
+import re
+
+parser = argparse.ArgumentParser()
+parser.add_argument("program")
+parser.add_argument("operand")
+parser.add_argument("line")
+parser.add_argument("--rounds", type=int, required=True)
+parser.add_argument("--added", action="store_true")
+options = parser.parse_args()
+
+x = options.operand
+lines = open(options.program).read().split("\n")
+(index,) = [i for i, line in enumerate(lines) if re.search(options.line, line)]
+kind = re.search(r"(f32|f64)$", lines[index])[1]
+if options.added:
+    made = [f"%n = arith.constant {options.rounds}.0 : {kind}"]
+    last = x
+    for i in range(options.rounds - 1):
+        made.append(f"%s{i} = arith.addf {last}, {x} : {kind}")
+        last = f"%s{i}"
+    made.append(f"%made = arith.divf {last}, %n : {kind}")
+    last = "%made"
+else:
+    made = [
+        f"%many = arith.constant 41.0 : {kind}",
+        f"%more = arith.constant 1.875 : {kind}",
+        f"%less = arith.constant 0.875 : {kind}",
+        f"%part = arith.divf {x}, %many : {kind}",
+        f"%noisy0 = arith.mulf %part, %many : {kind}",
+        f"%rest = arith.mulf {x}, %less : {kind}",
+    ]
+    for i in range(options.rounds):
+        made.append(f"%product{i} = arith.mulf %noisy{i}, %more : {kind}")
+        made.append(f"%noisy{i + 1} = arith.subf %product{i}, %rest : {kind}")
+    last = f"%noisy{options.rounds}"
+lines[index:index] = made
+lines[index + len(made)] = re.sub(rf"{x}\b", last, lines[index + len(made)])
+print("\n".join(lines))
