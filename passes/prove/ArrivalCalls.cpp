@@ -75,6 +75,7 @@ template <> void Calls::runOp(zrt::PackOp op) {
   Number packed = evaluate(kernel, sum);
   if (packed.expr != (op.getAccumulate() ? added : gradient.expr) ||
       packed.roundings.hasLost() ||
+      !packed.roundings.getNarrowest().holds(kept) ||
       countAdditions(kernel) != unsigned(op.getAccumulate()))
     proof.report.error(op) << FlatSymbolRefAttr::get(kernel)
                            << " does not keep a gradient as it arrives";
