@@ -162,8 +162,10 @@ void Number::add(Algebra &algebra, const Number &other) {
 }
 
 void Number::convert(Precision to) {
-  if (!beforeConversion)
+  if (!beforeConversion) {
     beforeConversion = roundings;
+    errorBeforeConversion = error;
+  }
   narrow(to);
 }
 
@@ -171,6 +173,7 @@ void Number::travel() {
   if (beforeConversion && reduceDtype == Precision() && !holdsSum) {
     reduceDtype = roundings.getNarrowest(SourceKind::gradient);
     roundings = *beforeConversion;
+    error = errorBeforeConversion;
   }
   beforeConversion.reset();
 }
@@ -321,7 +324,9 @@ static Expr findComputedAgain(Algebra &algebra, Operation &op,
     return nullptr;
   bool isNeutral = llvm::any_of(x, [](const Number &number) {
     auto value = number.expr->asRational();
-    return value && (*value == Rational{0, 1} || *value == Rational{1, 1});
+    return value && number.error == 0 &&
+           (*value == Rational{0, 1} || *value == Rational{1, 1}) &&
+           number.computed.value_or(value->asDouble()) == value->asDouble();
   });
   for (const Number &number : x)
     if (x.size() == 2 && isNeutral && number.expr == result)
@@ -477,8 +482,10 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       if (op.getNumResults() == 1)
         result.narrow(Precision(op.getResult(0).getType()));
       // Two conversions may round twice.
-      if (isa<arith::TruncFOp>(op))
+      if (isa<arith::TruncFOp>(op)) {
         result.beforeConversion = operands[0].roundings;
+        result.errorBeforeConversion = operands[0].error;
+      }
     }
     if (result.expr && result.expr->getDepth() > kDeepest)
       return op.emitOpError() << "depends on " << kDeepest

@@ -53,6 +53,7 @@ struct Number {
   bool holdsSum = false;
   /// The roundings before the last operation, if this was a conversion.
   std::optional<Roundings> beforeConversion = {};
+  double errorBeforeConversion = 0;
   /// What arrived from the caller, and its type. A type that holds all numbers
   /// of this one does not round it, as long as the number is what arrived.
   Expr arrived = nullptr;

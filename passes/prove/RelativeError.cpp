@@ -42,6 +42,14 @@ static double getErrorOfChoice(const Number &condition) {
   return condition.error > kLittle ? condition.error : 0;
 }
 
+/// Whether a product of |number| is exact.
+static bool isPowerOf2(const Number &number) {
+  auto value = number.expr->asRational();
+  return value && number.error == 0 && value->numerator != 0 &&
+         llvm::isPowerOf2_64(std::abs(value->numerator)) &&
+         llvm::isPowerOf2_64(value->denominator);
+}
+
 void prove::computeError(Operation &op, ArrayRef<Number> operands,
                          double lostBits, Number &result) {
   result.error = 0;
@@ -63,7 +71,10 @@ void prove::computeError(Operation &op, ArrayRef<Number> operands,
     result.error = 0;
     result.losses = 0;
   } else if (isa<arith::MulFOp, arith::DivFOp>(op)) {
-    result.error = operands[0].error + operands[1].error + unit;
+    result.error = operands[0].error + operands[1].error +
+                   (llvm::any_of(operands, isPowerOf2) ? 0 : unit);
+  } else if (isa<arith::TruncFOp>(op)) {
+    result.error += unit;
   } else if (isa<math::SqrtOp>(op)) {
     result.error = operands[0].error / 2 + unit;
   } else if (isa<math::FmaOp>(op)) {
@@ -87,10 +98,10 @@ std::optional<Beyond> prove::findGrowth(const Number &number,
         "a term is added that is taken away again, so digits are lost",
         showLost(kAllBits, /*expected=*/0)};
   // Either step may round a number some times more. That of the zero dialect
-  // does not count what scales and clips round.
+  // counts no roundings of scales, of clips and of a conversion to |type|.
   constexpr double kTimes = 4, kUnits = 64;
-  double most =
-      kTimes * expected.error + kUnits * getUnit(getComputedType(type));
+  double most = kTimes * expected.error +
+                kUnits * getUnit(getComputedType(type)) + 2 * getUnit(type);
   if (number.error <= most)
     return std::nullopt;
   std::string text, example;

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Replaces an operand x in one line of a program by a number that is x over the reals.
 
-  noisy.py PROGRAM OPERAND LINE --rounds N [--added]
+  noisy.py PROGRAM OPERAND LINE --rounds N [--added] [--wide]
 
 LINE is a regular expression of the line. The number is x / 41 * 41, and then N times
 1.875 times itself less 0.875 x. With --added, it is the sum of N numbers x, divided by N.
+With --wide, it is computed in f64, and x / 41 alone is rounded to f32.
 """
 
 import argparse
+import pathlib
 import re
 
 parser = argparse.ArgumentParser()
@@ -16,10 +18,11 @@ parser.add_argument("operand")
 parser.add_argument("line")
 parser.add_argument("--rounds", type=int, required=True)
 parser.add_argument("--added", action="store_true")
+parser.add_argument("--wide", action="store_true")
 options = parser.parse_args()
 
 x = options.operand
-lines = open(options.program).read().split("\n")
+lines = pathlib.Path(options.program).read_text().split("\n")
 (index,) = [i for i, line in enumerate(lines) if re.search(options.line, line)]
 kind = re.search(r"(f32|f64)$", lines[index])[1]
 if options.added:
@@ -39,10 +42,23 @@ else:
         f"%noisy0 = arith.mulf %part, %many : {kind}",
         f"%rest = arith.mulf {x}, %less : {kind}",
     ]
+    if options.wide:
+        made = [
+            line.replace("f32", "f64").replace(f" {x}, ", " %wide, ") for line in made
+        ]
+        kind = "f64"
+        made.insert(0, f"%wide = arith.extf {x} : f32 to f64")
+        made[made.index("%noisy0 = arith.mulf %part, %many : f64")] = (
+            "%narrow = arith.truncf %part : f64 to f32\n%again = arith.extf %narrow : f32 to f64\n"
+            "%noisy0 = arith.mulf %again, %many : f64"
+        )
     for i in range(options.rounds):
         made.append(f"%product{i} = arith.mulf %noisy{i}, %more : {kind}")
         made.append(f"%noisy{i + 1} = arith.subf %product{i}, %rest : {kind}")
     last = f"%noisy{options.rounds}"
+    if options.wide:
+        made.append(f"%made = arith.truncf {last} : f64 to f32")
+        last = "%made"
 lines[index:index] = made
 lines[index + len(made)] = re.sub(rf"{x}\b", last, lines[index + len(made)])
 print("\n".join(lines))
