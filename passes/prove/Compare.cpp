@@ -315,13 +315,8 @@ void Comparison::compareParameter(const ParameterSemantics &a,
 /// What makes a scalar less exact than |expected|, which it equals.
 std::optional<Beyond> Comparison::findGrowthOrLoss(const Number &number,
                                                    const Number &expected) {
-  Precision type = Precision::f64();
-  visitBases(expected.expr, [&](BaseRef base) {
-    if (base->kind == BaseKind::sumOver) // of elements
-      for (auto &[name, parameter] : first.parameters)
-        type = type.limitedBy(parameter.kept);
-  });
-  if (auto beyond = findGrowth(number, expected, type))
+  if (auto beyond =
+          findGrowth(number, expected, getScalarType(expected.expr, first)))
     return beyond;
   return equality.findLost(number.expr, expected.expr, /*parameter=*/nullptr);
 }

@@ -118,3 +118,13 @@ std::optional<Beyond> prove::findGrowth(const Number &number,
       << ", expected at most " << show(most);
   return Beyond{text, example};
 }
+
+Precision prove::getScalarType(Expr a, const StepSemantics &semantics) {
+  Precision type = Precision::f64();
+  visitBases(a, [&](BaseRef base) {
+    if (base->kind == BaseKind::sumOver)
+      for (auto &[name, parameter] : semantics.parameters)
+        type = type.limitedBy(parameter.kept);
+  });
+  return type;
+}

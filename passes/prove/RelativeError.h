@@ -17,7 +17,7 @@
 #define ZERO_PASSES_PROVE_RELATIVEERROR_H
 
 #include "passes/prove/Magnitudes.h"
-#include "passes/prove/Number.h"
+#include "passes/prove/StepSemantics.h"
 
 namespace zero::prove {
 
@@ -33,6 +33,9 @@ void loseDigits(Number &number, double bits);
 /// far beyond those of |expected|.
 std::optional<Beyond> findGrowth(const Number &number, const Number &expected,
                                  Precision type);
+
+/// The type in which errors of the scalar |a| begin: sums are of elements.
+Precision getScalarType(Expr a, const StepSemantics &semantics);
 
 } // namespace zero::prove
 
