@@ -130,7 +130,8 @@ static std::optional<Computed> makeOfConstants(Algebra &algebra, Operation &op,
                                                Expr result) {
   SmallVector<double> operands;
   for (const Number &number : x) {
-    if (!isConstant(number.expr))
+    bool isKnown = number.computed || number.error == 0;
+    if (!isConstant(number.expr) || !isKnown)
       return std::nullopt;
     operands.push_back(
         number.computed.value_or(evaluateConstant(algebra, number.expr)));
@@ -281,6 +282,12 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       result.computedAgain =
           findComputedAgain(algebra, op, operands, result.expr);
       computeError(op, operands, lostBits, result);
+      // What a type makes of a fraction is known.
+      if (auto exact = result.expr->asRational(); computed && exact) {
+        double error = std::abs(computed->value - exact->asDouble());
+        result.error = error == 0 ? 0 : error / std::abs(exact->asDouble());
+        result.losses = 0;
+      }
       lostBits = std::max(lostBits, computedBits);
       result.lose(lostBits);
       if (!result.rounding && (lostBits > 0 || mayRound(op, operands, result)))

@@ -84,6 +84,15 @@ std::optional<unsigned> prove::countAdditions(zrt::KernelOp kernel) {
   return additions;
 }
 
+/// Whether no term of |a| is a multiple of one of |b|.
+static bool areOfOtherSources(Expr a, Expr b) {
+  return llvm::none_of(a->getTerms(), [&](const Term &term) {
+    return llvm::any_of(b->getTerms(), [&](const Term &other) {
+      return term.monomial == other.monomial;
+    });
+  });
+}
+
 FailureOr<Calls::LaunchedElements>
 Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
                 size_t row) {
@@ -118,23 +127,19 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       made.expr =
           joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
       made.narrow(type);
-      // Backward passes are added, on some paths more of them: before ranks
-      // sum them, or before apply. The order of additions is no way.
-      bool isAddend =
-          kernel.op.getNumScalars() == 0 && countAdditions(kernel.op) > 0u &&
-          (made.expr->getOwn() != 0 || (!inApply && !kernel.hasSums));
-      // Sums of backward passes have no bound of their errors.
-      if (kernel.op.getNumScalars() == 0 && countAdditions(kernel.op) > 0u) {
-        made.error = 0;
-        for (auto [i, addend] : llvm::enumerate(operands))
-          if (kernel.op.getArrayAccess(i) != zrt::Access::write)
-            made.error = std::max(made.error, addend.error);
-      }
-      if (isAddend && !dependsOnState(made.expr)) {
-        made.way = 0;
-        for (auto [i, addend] : llvm::enumerate(operands))
-          if (kernel.op.getArrayAccess(i) != zrt::Access::write)
-            made.way = addWays(made.way, addend.way);
+      SmallVector<Number> read;
+      for (auto [i, operand] : llvm::enumerate(operands))
+        if (kernel.op.getArrayAccess(i) != zrt::Access::write)
+          read.push_back(operand);
+      // Backward passes are added, on some paths more of them. Their errors
+      // have no bound, and before ranks sum them, or before apply, the order of
+      // additions is no way.
+      if (kernel.op.getNumScalars() == 0 && countAdditions(kernel.op) == 1u &&
+          read.size() == 2 && areOfOtherSources(read[0].expr, read[1].expr)) {
+        made.error = std::max(read[0].error, read[1].error);
+        if ((made.expr->getOwn() != 0 || (!inApply && !kernel.hasSums)) &&
+            !dependsOnState(made.expr))
+          made.way = addWays(read[0].way, read[1].way);
       }
       if (!kernel.conditions.empty()) {
         Expr runs = kernel.conditions[row];
