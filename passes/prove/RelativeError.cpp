@@ -42,7 +42,7 @@ static double getErrorOfChoice(const Number &condition) {
   return condition.error > kLittle ? condition.error : 0;
 }
 
-/// Whether a product of |number| is exact.
+/// Whether products and quotients by |number| are exact.
 static bool isPowerOf2(const Number &number) {
   auto value = number.expr->asRational();
   return value && number.error == 0 && value->numerator != 0 &&
@@ -71,8 +71,9 @@ void prove::computeError(Operation &op, ArrayRef<Number> operands,
     result.error = 0;
     result.losses = 0;
   } else if (isa<arith::MulFOp, arith::DivFOp>(op)) {
-    result.error = operands[0].error + operands[1].error +
-                   (llvm::any_of(operands, isPowerOf2) ? 0 : unit);
+    bool isExact = isPowerOf2(operands[1]) ||
+                   (isa<arith::MulFOp>(op) && isPowerOf2(operands[0]));
+    result.error = operands[0].error + operands[1].error + (isExact ? 0 : unit);
   } else if (isa<arith::TruncFOp>(op)) {
     result.error += unit;
   } else if (isa<math::SqrtOp>(op)) {
@@ -120,11 +121,12 @@ std::optional<Beyond> prove::findGrowth(const Number &number,
 }
 
 Precision prove::getScalarType(Expr a, const StepSemantics &semantics) {
+  bool hasSums = false;
+  visitBases(a,
+             [&](BaseRef base) { hasSums |= base->kind == BaseKind::sumOver; });
   Precision type = Precision::f64();
-  visitBases(a, [&](BaseRef base) {
-    if (base->kind == BaseKind::sumOver)
-      for (auto &[name, parameter] : semantics.parameters)
-        type = type.limitedBy(parameter.kept);
-  });
+  if (hasSums)
+    for (auto &[name, parameter] : semantics.parameters)
+      type = type.limitedBy(parameter.kept);
   return type;
 }
