@@ -276,7 +276,7 @@ def test_wrong_hyperparameters_at_step() -> None:
     model = make()
     optimizer = zo.SGD(model)
     optimizer.param_groups[0]["lr"] = float("nan")
-    with pytest.raises(ZeroOptError, match="'lr'.* nan"):
+    with pytest.raises(ZeroOptError, match="'group0.lr'.* nan"):
         step_once(model, optimizer)
     optimizer.param_groups[0]["lr"] = 0.1
     step_once(model, optimizer)
@@ -408,8 +408,8 @@ def step_with_another_rate(zero: int) -> str:
 @pytest.mark.parametrize("zero", [0, 1, 2])
 def test_hyperparameters_that_differ(workers: Workers, zero: int) -> None:
     message = (
-        "step refused: input 0 ('lr') of apply is 0.1 on rank 0 and 0.2 on rank 1; pass "
-        "the same on all ranks"
+        "step refused: input 0 ('group0.lr') of apply is 0.1 on rank 0 and 0.2 on rank 1; "
+        "pass the same on all ranks"
     )
     assert workers.run(step_with_another_rate, zero) == [message] * 2
 
