@@ -28,8 +28,10 @@ int main(int argc, char **argv) {
     printf("%s:", parameter.name);
     for (int h = 2; h < argc; ++h) {
       int32_t input = -2;
-      if (zero_rt_library_hyper(library, number, argv[h], &input))
+      if (zero_rt_library_hyper(library, number, argv[h], &input)) {
+        printf(" %s\n", zero_rt_message());
         return 1;
+      }
       printf(" %s=%d", argv[h], input);
     }
     printf("\n");
