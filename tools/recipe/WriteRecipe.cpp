@@ -404,6 +404,14 @@ LogicalResult StepWriter::run(StringRef name) {
     return failure();
   if (recipe.maxNorm)
     addInput(*recipe.maxNorm);
+  for (const std::string &input : inputs)
+    if (llvm::any_of(input, [](unsigned char c) { return c < ' '; })) {
+      std::string escaped;
+      llvm::raw_string_ostream stream(escaped);
+      llvm::printEscapedString(input, stream);
+      return fail("the name of input '" + escaped +
+                  "' has a control character; give it another name");
+    }
   writeDeclarations();
   writeStep(name);
   return success();
