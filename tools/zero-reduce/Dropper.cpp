@@ -365,12 +365,16 @@ void Dropper::finish() {
   for (BlockArgument argument : llvm::reverse(arguments)) {
     argument.dropAllUses();
     auto step = cast<StepOp>(argument.getOwner()->getParentOp());
+    int64_t number = argument.getArgNumber();
     if (ArrayAttr names = step.getArgumentNamesAttr()) {
       SmallVector<Attribute> left(names.getValue());
-      left.erase(left.begin() + argument.getArgNumber());
+      left.erase(left.begin() + number);
       step.setArgumentNamesAttr(ArrayAttr::get(step.getContext(), left));
     }
-    argument.getOwner()->eraseArgument(argument.getArgNumber());
+    if (auto tokens = step.getTokensArgument();
+        tokens && int64_t(*tokens) > number)
+      step.setTokensArgument(int64_t(*tokens) - 1);
+    argument.getOwner()->eraseArgument(number);
   }
   for (Operation *op : gone)
     op->erase();
