@@ -218,10 +218,11 @@ void Comparison::compareElements(const ParameterSemantics &a,
     shownRole = role;
     length = size;
   }
-  if (shown && differByNorm(shown->expr, shownExpected->expr)) {
+  bool differs = shown && !areEqual(shown->expr, shownExpected->expr, &a);
+  if (differs && differByNorm(shown->expr, shownExpected->expr)) {
     if (!clipped)
       clipped = {b.writer, op.getSymName(), shown->expr, shownExpected->expr};
-  } else if (shown && !areEqual(shown->expr, shownExpected->expr, &a)) {
+  } else if (differs) {
     InFlightDiagnostic diagnostic = error(b.writer);
     if (dependsOnNextScale(shown->expr)) {
       diagnostic << "element " << element << " of '" << op.getSymName()

@@ -211,6 +211,7 @@ Number prove::clipCoefficient(Algebra &algebra, Number norm, const Number &max,
   Number coefficient = norm;
   coefficient.narrowAs(least);
   coefficient.narrowAs(max);
+  coefficient.error = norm.error + max.error + kErrorOfScale;
   coefficient.expr = ratio;
   coefficient.narrow(Precision::f64());
   coefficient.expr = algebra.symmetric("minimumf", ratio, algebra.integer(1));

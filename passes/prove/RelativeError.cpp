@@ -99,7 +99,7 @@ std::optional<Beyond> prove::findGrowth(const Number &number,
         "a term is added that is taken away again, so digits are lost",
         showLost(kAllBits, /*expected=*/0)};
   // Either step may round a number some times more. That of the zero dialect
-  // counts no roundings of scales, of clips and of a conversion to |type|.
+  // counts no roundings of roots and of a conversion to |type|.
   constexpr double kTimes = 4, kUnits = 64;
   double most = kTimes * expected.error +
                 kUnits * getUnit(getComputedType(type)) + 2 * getUnit(type);

@@ -26,6 +26,10 @@ namespace zero::prove {
 void computeError(mlir::Operation &op, llvm::ArrayRef<Number> operands,
                   double lostBits, Number &result);
 
+/// The error of a product of scales, or of a clip coefficient, that a step of
+/// the zero dialect computes in f64. A lowered one has several roundings.
+constexpr double kErrorOfScale = 4.0 / (int64_t(1) << 53);
+
 /// The error of |number|, a sum that loses |bits| binary digits.
 void loseDigits(Number &number, double bits);
 

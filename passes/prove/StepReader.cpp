@@ -11,6 +11,8 @@
 
 #include "passes/prove/StepReader.h"
 
+#include "passes/prove/RelativeError.h"
+
 #include "passes/prove/AbsentGroups.h"
 #include "passes/prove/Gradient.h"
 
@@ -142,8 +144,10 @@ void StepReader::readReduce(ReduceOp op) {
 }
 
 void StepReader::multiply(Number &number, const Number &factor) {
+  double error = number.error + factor.error + kErrorOfScale;
   number.expr = algebra.multiply(number.expr, factor.expr);
   number.narrowAs(factor);
+  number.error = error;
 }
 
 void StepReader::readScale(Value output, Value input, const Number &factor) {
