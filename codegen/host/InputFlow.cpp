@@ -189,7 +189,7 @@ static void findSets(zrt::ProgramOp program, Flow &flow, InputFlow &found) {
       segments.insert(segmentsOf[buffer].begin(), segmentsOf[buffer].end());
     for (StringAttr name : segments) {
       auto op = symbols.lookup<zrt::SegmentsOp>(name);
-      if (op.getScalars().empty())
+      if (op.getScalars().empty() || !flow.named.contains(name))
         continue;
       SmallVector<unsigned> ofRow;
       for (auto row : op.getScalars().getAsRange<FlatSymbolRefAttr>())

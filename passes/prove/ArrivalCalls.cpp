@@ -63,7 +63,8 @@ template <> void Calls::runOp(zrt::PackOp op) {
     Number value = values->front();
     value.narrow(kept);
     value.beforeConversion.reset();
-    // The order of additions is no way, and they have no bound of errors.
+    // The order of additions is no way. A step may have any number of backward
+    // passes, so that these additions count no errors.
     value.error = kernel.getBody().getNumArguments() == 1 ? 0 : old.error;
     value.way = kernel.getBody().getNumArguments() == 1 ? 0 : old.way;
     return value;

@@ -282,7 +282,7 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       result.computedAgain =
           findComputedAgain(algebra, op, operands, result.expr);
       computeError(op, operands, lostBits, result);
-      // What a type makes of a fraction is known.
+      // The error of a constant that is a fraction over the reals is known.
       if (auto exact = result.expr->asRational(); computed && exact) {
         double error = std::abs(computed->value - exact->asDouble());
         result.error = error == 0 ? 0 : error / std::abs(exact->asDouble());

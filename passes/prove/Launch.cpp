@@ -38,8 +38,8 @@ FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
     arguments.back().narrow(Precision(kernel.op.getArrayType(i)));
   }
   llvm::append_range(arguments, scalars);
-  // Elements round, and their sums are sources of their own. What rounded is
-  // no whole number.
+  // Elements round, and their sums are sources of their own. A number that was
+  // rounded is no whole number.
   auto forgetRounding = [](Number &number) {
     if (!isExactCount(number.expr))
       number.rounding = nullptr;
@@ -143,6 +143,9 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
       }
       if (!kernel.conditions.empty()) {
         Expr runs = kernel.conditions[row];
+        // The old number stays where the kernel does not run.
+        made.error = std::max(made.error, old.error);
+        made.losses = std::max(made.losses, old.losses);
         made.expr = algebra.operation("select", {runs, made.expr, old.expr});
         // Another kernel may have run where this one does not.
         if (old.ran && old.ran != runs) {

@@ -20,7 +20,8 @@
 namespace zero::prove {
 
 /// The way of a number that was computed by several ways, by the path that a
-/// program took. What is computed of it has several ways, too.
+/// program took. Numbers that are computed of it have several
+/// ways, too.
 constexpr uint64_t kSeveralWays = ~uint64_t(0);
 /// The way of a number that |part| is the next part of.
 uint64_t combineWays(uint64_t way, uint64_t part);
@@ -71,8 +72,8 @@ struct Number {
   /// The sums on its way, one after the other, in which a term cancels in
   /// whole. How large it is beside what is left is not known.
   unsigned losses = 0;
-  /// How often both grew where paths meet. What grows with each backward pass
-  /// has no bound.
+  /// How often both grew where paths meet. A number of which the error grows
+  /// with each backward pass has no bound.
   unsigned growths = 0;
   /// The operations that computed it, one after the other, and the numbers that
   /// they began with; 0: none. Two numbers that are equal over the reals have
