@@ -21,6 +21,8 @@ static constexpr size_t kMostLostChoices = 8;
 static constexpr int kMostNested = 2;
 /// Monomials of decided choices that are compared with each other.
 static constexpr size_t kMostDecided = 512;
+/// Terms of a sum in which roots and inverses may cancel.
+static constexpr size_t kMostTerms = 16;
 
 /// The numbers of which |base| is one; none if it is no choice.
 static llvm::SmallVector<Expr, 2> getAlternatives(Algebra &algebra,
@@ -104,6 +106,64 @@ static bool mayCancel(Algebra &algebra, llvm::ArrayRef<Expr> addends) {
   return false;
 }
 
+/// |term| without the factors of |other|.
+static Term without(const Term &term, const Term &other) {
+  Term rest = term;
+  llvm::erase_if(rest.monomial, [&](auto factor) {
+    return llvm::is_contained(other.monomial, factor);
+  });
+  return rest;
+}
+
+/// Whether |term| has an operation |name| as a factor. Its square is one of
+/// its operand, see RealNumbers.
+static bool has(const Term &term, llvm::StringRef name) {
+  return llvm::any_of(term.monomial, [&](auto factor) {
+    return factor.first->kind == BaseKind::operation &&
+           factor.first->name == name && factor.second == 1;
+  });
+}
+
+/// |term| to the power of |exponent|, without the root or the inverse |name|.
+static Expr raise(Algebra &algebra, const Term &term, int exponent,
+                  llvm::StringRef name) {
+  Expr result = algebra.power(algebra.rational(term.coefficient), exponent);
+  for (auto [base, power] : term.monomial) {
+    Expr factor = algebra.product({1, 1}, {{base, power * exponent}});
+    if (base->kind == BaseKind::operation && base->name == name)
+      factor = algebra.power(base->operands[0], power);
+    result = algebra.multiply(result, factor);
+  }
+  return result;
+}
+
+/// The digits that two terms of |sum| lose which are no multiples of each
+/// other, if their squares or their inverses are sums that do, as those of
+/// sqrt(x + 1) - sqrt(x) are.
+static double findBitsLostInRoots(Algebra &algebra, Expr sum) {
+  llvm::ArrayRef<Term> terms = sum->getTerms();
+  double most = 0;
+  if (terms.size() > kMostTerms)
+    return most;
+  for (size_t i = 0; i < terms.size(); ++i)
+    for (size_t j = i + 1; j < terms.size(); ++j)
+      for (auto [name, exponent] :
+           {std::pair<llvm::StringRef, int>("sqrt", 2), {"inverse", -1}}) {
+        Term a = without(terms[i], terms[j]), b = without(terms[j], terms[i]);
+        bool areBoth = has(a, name) && has(b, name);
+        bool isDifference =
+            (a.coefficient.numerator > 0) != (b.coefficient.numerator > 0);
+        // Numbers that are no roots have any sign.
+        if (!(has(a, name) || has(b, name)) || (areBoth && !isDifference))
+          continue;
+        Expr x = raise(algebra, a, exponent, name);
+        Expr y = raise(algebra, b, exponent, name);
+        most = std::max(most,
+                        getLostBits(algebra, {x, y}, algebra.subtract(x, y)));
+      }
+  return most;
+}
+
 static double findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
                               Expr sum) {
   if (llvm::all_of(addends, isConstant)) {
@@ -114,9 +174,10 @@ static double findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
     return isSmall ? std::log2(addend / left) : 0;
   }
   // Whole numbers are exact.
-  return llvm::all_of(addends, isExactCount)
-             ? 0
-             : getLostBits(algebra, addends, sum);
+  if (llvm::all_of(addends, isExactCount))
+    return 0;
+  return std::max(getLostBits(algebra, addends, sum),
+                  findBitsLostInRoots(algebra, sum));
 }
 
 static double findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,

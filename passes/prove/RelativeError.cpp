@@ -6,6 +6,8 @@
 
 #include "passes/prove/RelativeError.h"
 
+#include "passes/prove/Counts.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/Format.h"
@@ -42,6 +44,44 @@ static double getErrorOfChoice(const Number &condition) {
   return condition.error > kLittle ? condition.error : 0;
 }
 
+/// Whether |a| is a polynomial of counts and counters, with whole numbers as
+/// coefficients if |isWhole|.
+static bool isOfCounters(Expr a, bool isWhole) {
+  return llvm::all_of(a->getTerms(), [&](const Term &term) {
+    return (!isWhole || term.coefficient.denominator == 1) &&
+           llvm::all_of(term.monomial, [](auto factor) {
+             return (isCount(factor.first) ||
+                     factor.first->kind == BaseKind::old) &&
+                    factor.second > 0;
+           });
+  });
+}
+
+/// Whether counters are compared that were rounded more than once. One
+/// rounding keeps the order of two numbers. Where counters are equal, another
+/// one may have them differ.
+static bool comparesRoundedCounters(Operation &op, ArrayRef<Number> operands) {
+  if (!isa<arith::CmpFOp>(op))
+    return false;
+  double unit = getUnit(Precision(op.getOperand(0).getType()));
+  return operands[0].error + operands[1].error > unit &&
+         llvm::all_of(operands, [](const Number &operand) {
+           return isOfCounters(operand.expr, /*isWhole=*/false);
+         });
+}
+
+/// Whether |op| makes a whole number of whole numbers, which no type rounds
+/// that has room for it.
+static bool isWholeArithmetic(Operation &op, ArrayRef<Number> operands,
+                              Expr result) {
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op) &&
+         isOfCounters(result, /*isWhole=*/true) &&
+         llvm::all_of(operands, [](const Number &operand) {
+           return operand.error == 0 &&
+                  isOfCounters(operand.expr, /*isWhole=*/true);
+         });
+}
+
 /// Whether products and quotients by |number| are exact.
 static bool isPowerOf2(const Number &number) {
   auto value = number.expr->asRational();
@@ -61,7 +101,10 @@ void prove::computeError(Operation &op, ArrayRef<Number> operands,
   if (isa<arith::SelectOp>(op))
     result.error = std::max(
         {operands[1].error, operands[2].error, getErrorOfChoice(operands[0])});
-  if (op.getNumResults() != 1 || !isa<FloatType>(op.getResult(0).getType()))
+  if (comparesRoundedCounters(op, operands))
+    result.error = 1;
+  if (op.getNumResults() != 1 || !isa<FloatType>(op.getResult(0).getType()) ||
+      isWholeArithmetic(op, operands, result.expr))
     return;
   double unit = getUnit(Precision(op.getResult(0).getType()));
   bool isSame =
