@@ -95,6 +95,14 @@ static GroupKind getGroupKind() {
 /// That live.
 static int stepsOnGpu = 0;
 
+/// What setProcesses has set, and how many steps ran on it.
+static const Processes *processes = nullptr;
+static int64_t stepsOnProcesses = 0;
+
+void zero::test::setProcesses(const Processes *ranks) { processes = ranks; }
+
+int64_t zero::test::getNumStepsOnProcesses() { return stepsOnProcesses; }
+
 struct Step::Context {
   Context() : mlir(makeRegistry()) {}
   static DialectRegistry makeRegistry() {
@@ -171,6 +179,11 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
   }
   if (way.how == How::compiled && !isOnGpu())
     compiled.group = getGroupKind();
+  if (way.how == How::compiled && processes &&
+      processes->getNumRanks() == ranks) {
+    compiled.processes = processes;
+    ++stepsOnProcesses;
+  }
   // Ways that differ in hints alone compile the same.
   static LibraryCache libraries;
   compiled.libraries = &libraries;

@@ -9,6 +9,7 @@
 
 #include "test/unit/common/StepText.h"
 #include "tools/zero-run/Engine.h"
+#include "tools/zero-run/Groups.h"
 
 #include <gtest/gtest.h>
 
@@ -38,6 +39,12 @@ std::string nameOf(const testing::TestParamInfo<Way> &info);
 /// without hints where these make a difference. At stage 3 parameters that all
 /// ranks hold are in units of two, and a step without such is one of stage 2.
 std::vector<Way> getWays();
+
+/// From now on compiled steps for as many ranks as |processes| has run on
+/// these. Each process makes the same tests.
+void setProcesses(const Processes *processes);
+/// How many steps have run on processes.
+int64_t getNumStepsOnProcesses();
 
 /// The gradients of one backward pass on one rank, by the name of the
 /// parameter.
