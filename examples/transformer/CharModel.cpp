@@ -42,20 +42,42 @@ static void writeLosses(const std::string &path,
     fail("cannot write '" + path + "': " + std::strerror(errno));
 }
 
+/// What a rank prints that is a process: rank 0, what it compared with the
+/// plan, and the first copy of the last stage, its losses.
+static bool reportRank(const Options &options, const TrainResult &result,
+                       int rank) {
+  std::string file = options.losses + "." + std::to_string(rank);
+  bool isLast = options.mesh.isLast(rank);
+  if (isLast && !options.losses.empty())
+    writeLosses(file, result.losses);
+  if (isLast && options.mesh.copyOf(rank) == 0)
+    std::printf("\nloss of rank %d\n%s", rank,
+                lossCurve(result.losses, size_t(result.first)).c_str());
+  if (rank != 0)
+    return true;
+  bool good = comparePlan(options, result.steps, result.counters[0]);
+  std::printf("\n%s: %s on %s in %.0f s\n", good ? "ok" : "failed",
+              countOf(result.steps, "step").c_str(),
+              countOf(options.mesh.ranks(), "process", "es").c_str(),
+              result.seconds);
+  return good;
+}
+
 /// Prints what came out; returns whether all of it is as it has to be.
 static bool report(const Options &options, const Text &text,
-                   const TrainResult &result) {
-  if (!options.losses.empty())
-    writeLosses(options.losses, result.losses);
-  if (result.losses.empty())
+                   const TrainResult &result, const Launch *launch) {
+  if (result.steps == 0)
     fail("all " + std::to_string(options.steps) +
          " steps were made before; give more --steps");
+  if (launch)
+    return reportRank(options, result, launch->rank);
+  if (!options.losses.empty())
+    writeLosses(options.losses, result.losses);
   std::printf("\nloss\n%s",
               lossCurve(result.losses, size_t(result.first)).c_str());
   std::printf("\nsample\n%s\n",
               generate(options, text, result.parameters, 400).c_str());
-  bool good =
-      comparePlan(options, int64_t(result.losses.size()), result.counters[0]);
+  bool good = comparePlan(options, result.steps, result.counters[0]);
 
   // Sums of squares of the same gradients, in f64 on both sides; only the
   // f32 sums and means below them round.
@@ -78,12 +100,35 @@ static bool report(const Options &options, const Text &text,
   std::printf("\n%s: loss %.3f -> %.3f in %s and %.0f s\n",
               good && close && normClose && result.ranksAgree ? "ok" : "failed",
               result.losses.front(), result.losses.back(),
-              countOf(int64_t(result.losses.size()), "step").c_str(),
-              result.seconds);
+              countOf(result.steps, "step").c_str(), result.seconds);
   return good && close && normClose && result.ranksAgree;
 }
 
-int runTool(int argc, char **argv) {
+static void printSize(const Options &options, const Text &text) {
+  int64_t elements = 0;
+  for (const Parameter &parameter : listParameters(options.shape))
+    elements += parameter.elements();
+  std::printf(
+      "%lld parameters, %lld characters of text, %lld different; "
+      "%s x %s%s\n",
+      (long long)elements, (long long)text.size(), (long long)text.vocabulary(),
+      countOf(options.mesh.ranks(), "rank").c_str(),
+      countOf(options.backwards, "backward pass", "es").c_str(),
+      options.mesh.stages > 1
+          ? (", in " + std::to_string(options.mesh.stages) + " pipeline stages")
+                .c_str()
+          : "");
+}
+
+/// Ends the program if the launcher has started another number of ranks.
+static void checkLaunch(const Options &options, const Launch &launch) {
+  if (launch.ranks != options.mesh.ranks())
+    fail("the launcher has started " + countOf(launch.ranks, "process", "es") +
+         ", expected " + std::to_string(options.mesh.ranks()) +
+         ", one for each rank of --mesh");
+}
+
+int runTool(int argc, char **argv, const Launch *launch) {
   Options options;
   Text text;
   std::string error;
@@ -114,24 +159,22 @@ int runTool(int argc, char **argv) {
     return 0;
   }
 
+  Launch found;
+  if (options.launched && !launch) {
+    found = readLaunch();
+    launch = &found;
+  }
+  if (launch)
+    checkLaunch(options, *launch);
   const zero_rt_library *library = nullptr;
   if (zero_rt_open(options.library.c_str(), &library))
     fail(zero_rt_message());
   openblas_set_num_threads(1); // the ranks are the threads
-  int64_t elements = 0;
-  for (const Parameter &parameter : listParameters(options.shape))
-    elements += parameter.elements();
-  std::printf(
-      "%lld parameters, %lld characters of text, %lld different; "
-      "%s x %s%s\n",
-      (long long)elements, (long long)text.size(), (long long)text.vocabulary(),
-      countOf(options.mesh.ranks(), "rank").c_str(),
-      countOf(options.backwards, "backward pass", "es").c_str(),
-      options.mesh.stages > 1
-          ? (", in " + std::to_string(options.mesh.stages) + " pipeline stages")
-                .c_str()
-          : "");
-  return report(options, text, train(options, text, *library)) ? 0 : 1;
+  if (!launch || launch->rank == 0)
+    printSize(options, text);
+  return report(options, text, train(options, text, *library, launch), launch)
+             ? 0
+             : 1;
 }
 
 } // namespace transformer

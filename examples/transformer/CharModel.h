@@ -7,10 +7,13 @@
 #ifndef ZERO_EXAMPLES_TRANSFORMER_CHARMODEL_H
 #define ZERO_EXAMPLES_TRANSFORMER_CHARMODEL_H
 
+#include "examples/transformer/Launch.h"
+
 namespace transformer {
 
-/// Runs char_model and returns its exit code.
-int runTool(int argc, char **argv);
+/// Runs char_model and returns its exit code. |launch| is the rank of this
+/// process where they are no threads; null: --launched finds it.
+int runTool(int argc, char **argv, const Launch *launch = nullptr);
 
 } // namespace transformer
 

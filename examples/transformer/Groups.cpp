@@ -13,8 +13,10 @@
 
 namespace transformer {
 
-Groups::Groups(int64_t ranks, bool overTcp)
-    : ends(overTcp ? size_t(ranks) : 1, nullptr) {
+Groups::Groups(int64_t ranks, bool overTcp, const Launch *launch)
+    : launch(launch), ends(size_t(ranks), nullptr) {
+  if (launch)
+    return;
   if (!overTcp) {
     check(zero_rt_local_group_create(int32_t(ranks), &ends[0]),
           "zero_rt_local_group_create", 0);
@@ -31,13 +33,15 @@ Groups::Groups(int64_t ranks, bool overTcp)
 }
 
 Groups::~Groups() {
-  if (address.ranks == 0)
+  if (isShared())
     check(zero_rt_group_destroy(ends[0]), "zero_rt_group_destroy", 0);
 }
 
 zero_rt_group *Groups::connect(int rank) {
-  if (address.ranks == 0)
+  if (isShared())
     return ends[0];
+  if (launch)
+    return ends[size_t(rank)] = launch->connect();
   zero_rt_tcp_options mine = address;
   mine.rank = rank;
   if (rank != 0)
@@ -48,7 +52,7 @@ zero_rt_group *Groups::connect(int rank) {
 }
 
 void Groups::leave(int rank) {
-  if (address.ranks != 0)
+  if (!isShared())
     check(zero_rt_group_destroy(ends[size_t(rank)]), "zero_rt_group_destroy",
           rank);
 }

@@ -7,6 +7,7 @@
 #ifndef ZERO_EXAMPLES_TRANSFORMER_GROUPS_H
 #define ZERO_EXAMPLES_TRANSFORMER_GROUPS_H
 
+#include "examples/transformer/Launch.h"
 #include "zero_rt/tcp.h"
 
 #include <vector>
@@ -14,10 +15,12 @@
 namespace transformer {
 
 /// The process group of ranks that are threads: one that they share, or, over
-/// TCP, one end for each of them, as if each were a process.
+/// TCP, one end for each of them, as if each were a process. Or the end of the
+/// rank that this process is.
 class Groups {
 public:
-  Groups(int64_t ranks, bool overTcp);
+  /// |launch| is null where ranks are threads.
+  Groups(int64_t ranks, bool overTcp, const Launch *launch);
   ~Groups();
   Groups(const Groups &) = delete;
   Groups &operator=(const Groups &) = delete;
@@ -28,7 +31,10 @@ public:
   void leave(int rank);
 
 private:
-  zero_rt_tcp_options address = {};  // no ranks: threads share a group
+  bool isShared() const { return !launch && address.ranks == 0; }
+
+  const Launch *launch;
+  zero_rt_tcp_options address = {};  // no ranks: not used
   std::vector<zero_rt_group *> ends; // by rank; one of threads
 };
 

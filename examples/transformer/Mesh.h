@@ -20,6 +20,8 @@ struct Mesh {
   int64_t ranks() const { return stages * copies; }
   int64_t stageOf(int64_t rank) const { return rank / copies; }
   int64_t copyOf(int64_t rank) const { return rank % copies; }
+  /// Whether |rank| is on the last stage, which knows the loss.
+  bool isLast(int64_t rank) const { return stageOf(rank) + 1 == stages; }
 };
 
 /// "pp=2,dp=2", in any order; what is absent is 1. False for anything else and

@@ -111,6 +111,7 @@ static bool *findFlag(const std::string &name, Options &o) {
         std::pair("--list-parameters", &o.listParameters),
         std::pair("--units", &o.units), std::pair("--imported", &o.imported),
         std::pair("--resume", &o.resume), std::pair("--tcp", &o.tcp),
+        std::pair("--launched", &o.launched),
         std::pair("--check-preconditions", &o.checkPreconditions)})
     if (name == option)
       return flag;
@@ -164,6 +165,12 @@ bool parseOptions(int argc, char **argv, Options &out, std::string &error) {
             "itself which units it has";
     return false;
   }
+  if (out.tcp && out.launched) {
+    error =
+        "--tcp is for ranks that are threads, and --launched for processes; "
+        "leave out one of them";
+    return false;
+  }
   if (out.tcp && out.gpus && out.gpus < out.mesh.ranks()) {
     error = "--tcp takes a GPU for each of the " +
             std::to_string(out.mesh.ranks()) + " ranks, and --gpus is " +
@@ -213,6 +220,10 @@ the results differ by more than rounding explains.
   --rate X           peak learning rate (0.004); warm-up, then half a cosine
   --tcp              ranks exchange data as processes do: in shared memory, over TCP
                      with ZERO_RT_SHARED_MEMORY=0, over NCCL with --gpus
+  --launched         this process is one rank; torchrun, srun or mpiexec has started a
+                     process for each. --losses FILE is FILE.R on each rank R of the last
+                     stage, with its own losses. The AdamW in f64 and the sample are left
+                     out: they need all ranks
   --quick            same as --steps 300
   --check-preconditions   the runtime checks the preconditions of the step's proof
   --help             this text

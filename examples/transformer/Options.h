@@ -22,7 +22,8 @@ struct Options {
   bool units = false; // of the step or the list that is written
   bool help = false;
   bool checkPreconditions = false;
-  bool tcp = false; // ranks are in a group over TCP, not one of threads
+  bool tcp = false;      // ranks are in a group over TCP, not one of threads
+  bool launched = false; // this process is one rank
   std::string library;
   std::string text;   // empty: the licences
   std::string losses; // empty: written nowhere

@@ -25,11 +25,13 @@ static std::vector<Element> readEntry(zero_rt_step *step, int64_t entry,
 }
 
 int64_t resume(zero_rt_step *step, const std::string &folder,
-               const std::vector<int32_t> &ids, Reference &reference,
+               const std::vector<int32_t> &ids, Reference *reference,
                int rank) {
   int64_t number = 0, count = 0;
   check(zero_rt_step_load(step, folder.c_str(), &number), "zero_rt_step_load",
         rank);
+  if (!reference)
+    return number;
   check(zero_rt_step_state_count(step, &count), "zero_rt_step_state_count",
         rank);
   for (int64_t i = 0; i < count; ++i) {
@@ -39,15 +41,15 @@ int64_t resume(zero_rt_step *step, const std::string &folder,
           "zero_rt_step_state_describe", rank);
     if (entry.parameter >= 0) {
       auto found = std::find(ids.begin(), ids.end(), entry.parameter);
-      reference.restore(
+      reference->restore(
           int32_t(found - ids.begin()), entry.role, entry.begin,
           readEntry<float>(step, i, entry.end - entry.begin, rank));
     } else if (entry.dtype == ZERO_RT_F64) {
-      reference.restoreCounter(entry.role,
-                               readEntry<double>(step, i, 1, rank)[0]);
+      reference->restoreCounter(entry.role,
+                                readEntry<double>(step, i, 1, rank)[0]);
     }
   }
-  reference.setSteps(number);
+  reference->setSteps(number);
   return number;
 }
 

@@ -9,55 +9,19 @@
 #include "examples/transformer/Check.h"
 #include "examples/transformer/Groups.h"
 #include "examples/transformer/Model.h"
-#include "examples/transformer/Progress.h"
-#include "examples/transformer/Reference.h"
 #include "examples/transformer/Resume.h"
+#include "examples/transformer/Shared.h"
 #include "examples/transformer/StepText.h"
 #include "examples/transformer/Transfers.h"
 #include "examples/transformer/Units.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <memory>
 #include <thread>
 
 namespace transformer {
 
 namespace {
-
-/// What the ranks share. Between two barriers a field is written by its rank,
-/// or by rank 0 alone.
-struct Shared {
-  Shared(const Options &options, const Text &text,
-         const zero_rt_library &library)
-      : options(options), text(text), library(library),
-        parameters(listParameters(options.shape, options.mesh.stages)),
-        initial(initialValues(parameters, uint64_t(options.seed))),
-        reference(parameters, initial, int(options.mesh.copies)),
-        progress(options.steps, options.mesh.copies * options.backwards *
-                                    options.batch * options.shape.context),
-        losses(options.mesh.copies),
-        views(options.mesh.copies,
-              std::vector<const float *>(parameters.size())) {
-    pthread_barrier_init(&barrier, nullptr, unsigned(options.mesh.ranks()));
-  }
-  ~Shared() { pthread_barrier_destroy(&barrier); }
-
-  const Options &options;
-  const Text &text;
-  const zero_rt_library &library;
-  std::vector<Parameter> parameters;
-  std::vector<std::vector<float>> initial;
-  Reference reference;
-  Progress progress;
-  pthread_barrier_t barrier;
-  std::vector<double> losses;                    // of the step, by copy
-  std::vector<std::vector<const float *>> views; // by copy, parameter
-  TrainResult result;
-};
 
 /// One rank: a runtime, a step and a model that reads the step's parameters. A
 /// model holds the activations of one micro-batch, so a pipeline stage has one
@@ -84,7 +48,6 @@ private:
   void finishStep(int64_t step);
   void save(int64_t steps);
   void handOver(int32_t parameter, const float *gradient);
-  void compareRanks();
   zero_rt_counters readCounters();
   void destroy();
 
@@ -149,7 +112,9 @@ Rank::Rank(Shared &shared, zero_rt_group *group, int rank)
                       : std::max<int64_t>(1, cores / options.mesh.ranks()));
   settings.check_promises = options.checkPreconditions;
   settings.device = options.gpus ? "cuda" : "host";
-  settings.ordinal = options.gpus ? int32_t(rank % options.gpus) : 0;
+  if (options.gpus)
+    settings.ordinal =
+        int32_t((shared.firstGpu + rank - shared.ranks.front()) % options.gpus);
   check(zero_rt_create(group, rank, &settings, &runtime), "zero_rt_create",
         rank);
   check(zero_rt_step_create(runtime, &library, nullptr, &step),
@@ -157,10 +122,11 @@ Rank::Rank(Shared &shared, zero_rt_group *group, int rank)
   transfers = std::make_unique<Transfers>(runtime, options.gpus > 0, rank);
   bind();
   if (options.resume) {
-    first = resume(step, options.save, ids, shared.reference, rank);
-    if (rank == 0) {
+    first = resume(step, options.save, ids, shared.reference.get(), rank);
+    if (shared.isFirst(rank)) {
       shared.result.first = first;
-      shared.progress.begin(first);
+      if (shared.reports)
+        shared.progress.begin(first);
     }
   }
   atStart = readCounters();
@@ -231,8 +197,9 @@ void Rank::handOver(int32_t parameter, const float *gradient) {
   check(zero_rt_step_gradient(step, ids[parameter], &tensor, nullptr, nullptr),
         "zero_rt_step_gradient", rank);
   const double divisor = options.imported ? double(options.backwards) : 1;
-  shared.reference.addGradient(copy, parameter, rounded.values,
-                               scale * divisor);
+  if (shared.reference)
+    shared.reference->addGradient(copy, parameter, rounded.values,
+                                  scale * divisor);
 }
 
 void Rank::receive(int32_t activation, int64_t microBatch,
@@ -340,25 +307,10 @@ void Rank::finishStep(int64_t number) {
 
   // The losses and the reference's sums of all ranks are complete behind the
   // first barrier; nobody adds to them before the second.
-  pthread_barrier_wait(&shared.barrier);
-  if (rank == 0) {
-    double mean = 0;
-    for (double loss : shared.losses)
-      mean += loss / double(options.mesh.copies);
-    TrainResult &result = shared.result;
-    result.losses.push_back(mean);
-    result.skipped += isSkipped;
-    if (isSkipped) {
-      shared.reference.drop();
-    } else {
-      double norm = shared.reference.update(rate);
-      result.normDifference =
-          std::max(result.normDifference,
-                   std::fabs(results.values[0] - norm) / std::max(norm, 1e-30));
-    }
-    shared.progress.report(number + 1, mean, results.values[0]);
-  }
-  pthread_barrier_wait(&shared.barrier);
+  shared.wait();
+  if (shared.isFirst(rank))
+    shared.finishStep(number, rate, results.values[0], isSkipped);
+  shared.wait();
 }
 
 /// Keeps the parameters of units, for the comparison of all ranks.
@@ -369,22 +321,6 @@ void Rank::keepUnits() {
     kept[i].assign(values, values + shared.parameters[i].elements());
     shared.views[copy][i] = kept[i].data();
   });
-}
-
-void Rank::compareRanks() {
-  TrainResult &result = shared.result;
-  for (size_t i = 0; i < shared.parameters.size(); ++i) {
-    int64_t elements = shared.parameters[i].elements();
-    const float *mine = shared.views[0][i];
-    result.parameters.emplace_back(mine, mine + elements);
-    for (const auto &view : shared.views)
-      result.ranksAgree &=
-          !std::memcmp(mine, view[i], size_t(elements) * sizeof(float));
-  }
-  for (const auto &view : shared.views)
-    result.difference =
-        std::max(result.difference, shared.reference.difference(view));
-  result.tolerance = shared.reference.tolerance();
 }
 
 void Rank::run() {
@@ -400,20 +336,22 @@ void Rank::run() {
   counters.bytes_copied_between_spaces -= atStart.bytes_copied_between_spaces;
   counters.bytes_sent -= atStart.bytes_sent;
   counters.all_gathers -= atStart.all_gathers;
-  keepUnits();
+  if (shared.reference)
+    keepUnits();
   for (size_t i : wholes)
     look(i);
-  pthread_barrier_wait(&shared.barrier);
-  if (rank == 0) {
+  shared.wait();
+  if (shared.isFirst(rank)) {
     shared.result.seconds = shared.progress.seconds();
     check(zero_rt_step_loss_scale(step, &shared.result.lossScale),
           "zero_rt_step_loss_scale", rank);
-    compareRanks();
+    if (shared.reference)
+      shared.compareRanks();
     shared.result.counters.resize(options.mesh.ranks());
   }
-  pthread_barrier_wait(&shared.barrier);
+  shared.wait();
   shared.result.counters[rank] = counters;
-  pthread_barrier_wait(&shared.barrier);
+  shared.wait();
   destroy();
 }
 
@@ -432,11 +370,11 @@ void Rank::destroy() {
 }
 
 TrainResult train(const Options &options, const Text &text,
-                  const zero_rt_library &library) {
-  Shared shared(options, text, library);
-  Groups groups(options.mesh.ranks(), options.tcp);
+                  const zero_rt_library &library, const Launch *launch) {
+  Shared shared(options, text, library, launch);
+  Groups groups(options.mesh.ranks(), options.tcp, launch);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < options.mesh.ranks(); ++rank)
+  for (int rank : shared.ranks)
     threads.emplace_back([&, rank] {
       Rank(shared, groups.connect(rank), rank).run();
       groups.leave(rank);

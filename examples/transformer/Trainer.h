@@ -7,6 +7,7 @@
 #ifndef ZERO_EXAMPLES_TRANSFORMER_TRAINER_H
 #define ZERO_EXAMPLES_TRANSFORMER_TRAINER_H
 
+#include "examples/transformer/Launch.h"
 #include "examples/transformer/Options.h"
 #include "examples/transformer/Text.h"
 #include "zero_rt/step.h"
@@ -16,23 +17,27 @@
 namespace transformer {
 
 struct TrainResult {
-  int64_t first = 0;          // steps that another process made
-  std::vector<double> losses; // mean over backward passes and copies, by step
+  int64_t first = 0; // steps that other processes made before
+  int64_t steps = 0; // that this one made
+  /// By step, the mean over backward passes and the copies of this process. A
+  /// rank that is a process and not on the last stage knows none.
+  std::vector<double> losses;
   double seconds = 0;
-  std::vector<zero_rt_counters> counters;     // by rank
+  int64_t skipped = 0;                    // steps
+  double lossScale = 1;                   // at the end
+  std::vector<zero_rt_counters> counters; // by rank, of those of this process
+  // What follows needs all ranks in one process.
   std::vector<std::vector<float>> parameters; // of copy 0, at the end
   bool ranksAgree = true;                     // bit by bit
   double difference = 0;                      // max |p - p_ref| over all ranks
   double tolerance = 0;                       // what rounding explains
-  int64_t skipped = 0;                        // steps
-  double lossScale = 1;                       // at the end
   double normDifference = 0; // max |norm - norm_ref| / norm_ref
 };
 
-/// Trains with one thread for each rank. Ends the program on any status that is
-/// not ok.
+/// Trains with one thread for each rank, or, with |launch|, the rank that this
+/// process is. Ends the program on any status that is not ok.
 TrainResult train(const Options &options, const Text &text,
-                  const zero_rt_library &library);
+                  const zero_rt_library &library, const Launch *launch);
 
 /// Writes |count| characters, each drawn from what the model expects next.
 std::string generate(const Options &options, const Text &text,

@@ -204,6 +204,8 @@ Expr Algebra::intern(std::vector<Term> terms) {
       made->nan |= base->mayBeNan;
       made->gradient |= base->hasGradient;
       made->ownCount |= base->hasOwnCount;
+      made->counter |= base->hasCounter;
+      made->others |= base->hasOthers;
       made->own |= base->own;
       made->depth = std::max(made->depth, base->depth);
     }
@@ -235,6 +237,11 @@ Expr Algebra::base(Base given) {
     made->hasGradient = made->kind == BaseKind::gradient;
     made->hasOwnCount =
         made->kind == BaseKind::symbol && made->name == kAccumulation;
+    made->hasCounter =
+        made->kind == BaseKind::old ||
+        (made->kind == BaseKind::symbol && made->name == kLossScale);
+    made->hasOthers = !made->hasCounter && made->kind != BaseKind::constant &&
+                      made->kind != BaseKind::operation;
     made->mayBeNan =
         made->kind == BaseKind::gradient || made->kind == BaseKind::undefined ||
         made->kind == BaseKind::tokens ||
@@ -247,6 +254,8 @@ Expr Algebra::base(Base given) {
       made->isUndefined |= operand->isUndefined();
       made->mayBeNan |= operand->mayBeNan();
       made->hasGradient |= operand->hasGradient();
+      made->hasCounter |= operand->counter;
+      made->hasOthers |= operand->others;
       made->depth = std::max(made->depth, operand->getDepth() + 1);
       if (made->kind == BaseKind::rankSum)
         continue;

@@ -104,9 +104,10 @@ struct Base {
   AxisSet own = 0;       // axes over which ranks have different numbers
   bool mayBeNan = false; // or infinite: see Polynomial::mayBeNan
   bool hasGradient = false;
-  bool hasOwnCount = false; // see Polynomial::hasOwnCount
-  double exponent = 0;      // see Polynomial::getExponent
-  unsigned depth = 0;       // of operations in operations
+  bool hasOwnCount = false;                   // see Polynomial::hasOwnCount
+  bool hasCounter = false, hasOthers = false; // see Polynomial::isOfCounters
+  double exponent = 0;                        // see Polynomial::getExponent
+  unsigned depth = 0;                         // of operations in operations
   unsigned index = 0;
 
   /// Whether it is an input that is positive and finite. A step with another
@@ -154,6 +155,8 @@ public:
   /// Whether it depends on this rank's number of backward passes. A sum of such
   /// numbers over ranks is the same on all ranks.
   bool hasOwnCount() const { return ownCount; }
+  /// Whether it depends on counters, and on nothing else but constants.
+  bool isOfCounters() const { return counter && !others; }
   /// Whether it is a sum of bases times fractions, and no base is an operation.
   bool isSumOfBases() const { return sumOfBases; }
   /// The power of 2 by which it is larger than its variables: that of its
@@ -177,6 +180,7 @@ private:
   bool nan = false;
   bool gradient = false;
   bool ownCount = false;
+  bool counter = false, others = false;
   bool sumOfBases = true;
   AxisSet own = 0;
   double exponent = 0;

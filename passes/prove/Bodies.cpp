@@ -21,6 +21,9 @@
 
 #include "llvm/ADT/Hashing.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
@@ -213,6 +216,16 @@ static uint64_t getWay(Operation &op, ArrayRef<Number> x) {
   return way;
 }
 
+/// The error of |value| is known if it is the fraction |exact| over the reals.
+/// A fraction that f64 does not have is rounded.
+static void setErrorOfConstant(Rational exact, double value, Number &result) {
+  result.losses = 0;
+  result.error =
+      exact.numerator == 0 ? 0 : std::abs(value / exact.asDouble() - 1);
+  if (!llvm::isPowerOf2_64(exact.denominator))
+    result.error += std::numeric_limits<double>::epsilon() / 2;
+}
+
 void prove::addCondition(Conditions &conditions, const Number &condition) {
   auto [it, isNew] = conditions.insert({condition.expr, condition});
   if (!isNew)
@@ -282,12 +295,8 @@ FailureOr<SmallVector<Number>> prove::evaluateBody(
       result.computedAgain =
           findComputedAgain(algebra, op, operands, result.expr);
       computeError(op, operands, lostBits, result);
-      // The error of a constant that is a fraction over the reals is known.
-      if (auto exact = result.expr->asRational(); computed && exact) {
-        double error = std::abs(computed->value - exact->asDouble());
-        result.error = error == 0 ? 0 : error / std::abs(exact->asDouble());
-        result.losses = 0;
-      }
+      if (auto exact = result.expr->asRational(); computed && exact)
+        setErrorOfConstant(*exact, computed->value, result);
       lostBits = std::max(lostBits, computedBits);
       result.lose(lostBits);
       if (!result.rounding && (lostBits > 0 || mayRound(op, operands, result)))

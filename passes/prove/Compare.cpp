@@ -49,7 +49,8 @@ private:
   void describeDifference(InFlightDiagnostic &diagnostic, Operation *op, Expr a,
                           Expr expected, StringRef reason = "");
   std::optional<Beyond> findGrowthOrLoss(const Number &number,
-                                         const Number &expected);
+                                         const Number &expected,
+                                         bool isCounter);
   bool differByNorm(Expr a, Expr expected);
   void reportNorm();
   bool dependsOnNextScale(Expr a);
@@ -315,9 +316,13 @@ void Comparison::compareParameter(const ParameterSemantics &a,
 
 /// What makes a scalar less exact than |expected|, which it equals.
 std::optional<Beyond> Comparison::findGrowthOrLoss(const Number &number,
-                                                   const Number &expected) {
+                                                   const Number &expected,
+                                                   bool isCounter) {
   if (auto beyond =
           findGrowth(number, expected, getScalarType(expected.expr, first)))
+    return beyond;
+  if (auto beyond =
+          isCounter ? findGrowthOfCounter(number, expected) : std::nullopt)
     return beyond;
   return equality.findLost(number.expr, expected.expr, /*parameter=*/nullptr);
 }
@@ -354,7 +359,8 @@ void Comparison::compareScalars(StringRef kind,
       InFlightDiagnostic diagnostic = error(second.step);
       diagnostic << kind << " '" << name << "': " << beyond->text;
       Report::attach(diagnostic, second.step->getLoc(), beyond->example);
-    } else if (auto beyond = findGrowthOrLoss(*number, expected)) {
+    } else if (auto beyond = findGrowthOrLoss(*number, expected,
+                                              kind.ends_with("counter"))) {
       InFlightDiagnostic diagnostic = error(second.step);
       diagnostic << kind << " '" << name << "': " << beyond->text;
       Report::attach(diagnostic, second.step->getLoc(), beyond->example);

@@ -21,8 +21,9 @@ static constexpr size_t kMostLostChoices = 8;
 static constexpr int kMostNested = 2;
 /// Monomials of decided choices that are compared with each other.
 static constexpr size_t kMostDecided = 512;
-/// Terms of a sum in which roots and inverses may cancel.
-static constexpr size_t kMostTerms = 16;
+/// Terms of a sum in which roots and inverses may cancel, and roots of roots.
+static constexpr size_t kMostTerms = 6;
+static constexpr int kMostRoots = 4;
 
 /// The numbers of which |base| is one; none if it is no choice.
 static llvm::SmallVector<Expr, 2> getAlternatives(Algebra &algebra,
@@ -115,13 +116,22 @@ static Term without(const Term &term, const Term &other) {
   return rest;
 }
 
-/// Whether |term| has an operation |name| as a factor. Its square is one of
-/// its operand, see RealNumbers.
+/// Whether an operation |name|, to an odd power, is a factor of |term|.
 static bool has(const Term &term, llvm::StringRef name) {
   return llvm::any_of(term.monomial, [&](auto factor) {
     return factor.first->kind == BaseKind::operation &&
-           factor.first->name == name && factor.second == 1;
+           factor.first->name == name && factor.second % 2 != 0;
   });
+}
+
+/// The terms of |term| without the roots or inverses |name|.
+static size_t countProducts(const Term &term, llvm::StringRef name) {
+  size_t count = 1;
+  for (auto [base, power] : term.monomial)
+    if (base->kind == BaseKind::operation && base->name == name)
+      count *= size_t(std::pow(base->operands[0]->getTerms().size(),
+                               std::abs(double(power))));
+  return count;
 }
 
 /// |term| to the power of |exponent|, without the root or the inverse |name|.
@@ -139,11 +149,12 @@ static Expr raise(Algebra &algebra, const Term &term, int exponent,
 
 /// The digits that two terms of |sum| lose which are no multiples of each
 /// other, if their squares or their inverses are sums that do, as those of
-/// sqrt(x + 1) - sqrt(x) are.
-static double findBitsLostInRoots(Algebra &algebra, Expr sum) {
+/// sqrt(x + 1) - sqrt(x) are. |nested| is the number of roots and inverses
+/// around |sum|.
+static double findBitsLostInRoots(Algebra &algebra, Expr sum, int nested = 0) {
   llvm::ArrayRef<Term> terms = sum->getTerms();
   double most = 0;
-  if (terms.size() > kMostTerms)
+  if (terms.size() > kMostTerms || nested == kMostRoots)
     return most;
   for (size_t i = 0; i < terms.size(); ++i)
     for (size_t j = i + 1; j < terms.size(); ++j)
@@ -154,12 +165,15 @@ static double findBitsLostInRoots(Algebra &algebra, Expr sum) {
         bool isDifference =
             (a.coefficient.numerator > 0) != (b.coefficient.numerator > 0);
         // Numbers that are no roots have any sign.
-        if (!(has(a, name) || has(b, name)) || (areBoth && !isDifference))
+        if (!(has(a, name) || has(b, name)) || (areBoth && !isDifference) ||
+            countProducts(a, name) > kMostTerms ||
+            countProducts(b, name) > kMostTerms)
           continue;
         Expr x = raise(algebra, a, exponent, name);
         Expr y = raise(algebra, b, exponent, name);
-        most = std::max(most,
-                        getLostBits(algebra, {x, y}, algebra.subtract(x, y)));
+        Expr difference = algebra.subtract(x, y);
+        most = std::max({most, getLostBits(algebra, {x, y}, difference),
+                         findBitsLostInRoots(algebra, difference, nested + 1)});
       }
   return most;
 }

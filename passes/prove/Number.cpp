@@ -127,6 +127,7 @@ void Number::narrowAs(const Number &other) {
   holdsSum |= other.holdsSum;
   error = std::max(error, other.error);
   losses = std::max(losses, other.losses);
+  roundingsCompared = std::max(roundingsCompared, other.roundingsCompared);
   computedAgain = computedAgain ? computedAgain : other.computedAgain;
   beforeConversion.reset();
   // The other one may have been rounded.
@@ -180,6 +181,7 @@ void Number::joinPath(const Number &other) {
   growths = std::max(growths + grows, other.growths);
   error = growths > kMostGrowths ? HUGE_VAL : std::max(error, other.error);
   losses = std::max(losses, other.losses);
+  roundingsCompared = std::max(roundingsCompared, other.roundingsCompared);
   if (growths > kMostGrowths)
     losses = UINT_MAX;
   if (computed != other.computed)

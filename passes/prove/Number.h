@@ -75,6 +75,8 @@ struct Number {
   /// How often both grew where paths meet. A number of which the error grows
   /// with each backward pass has no bound.
   unsigned growths = 0;
+  /// Of counters that were compared on its way: how often they were rounded.
+  double roundingsCompared = 0;
   /// The operations that computed it, one after the other, and the numbers that
   /// they began with; 0: none. Two numbers that are equal over the reals have
   /// equal bits if their ways are equal and not kSeveralWays. It is no part of
@@ -139,7 +141,9 @@ struct Number {
   bool isComputedAs(const Number &other) const {
     return way == other.way && getWayIfSkipped() == other.getWayIfSkipped() &&
            computed == other.computed && error == other.error &&
-           losses == other.losses && computedAgain == other.computedAgain;
+           losses == other.losses &&
+           roundingsCompared == other.roundingsCompared &&
+           computedAgain == other.computedAgain;
   }
   /// Whether nothing tells it from |other|.
   bool isSame(const Number &other) const {

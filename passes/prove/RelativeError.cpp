@@ -6,8 +6,6 @@
 
 #include "passes/prove/RelativeError.h"
 
-#include "passes/prove/Counts.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/Format.h"
@@ -44,42 +42,21 @@ static double getErrorOfChoice(const Number &condition) {
   return condition.error > kLittle ? condition.error : 0;
 }
 
-/// Whether |a| is a polynomial of counts and counters, with whole numbers as
-/// coefficients if |isWhole|.
-static bool isOfCounters(Expr a, bool isWhole) {
-  return llvm::all_of(a->getTerms(), [&](const Term &term) {
-    return (!isWhole || term.coefficient.denominator == 1) &&
-           llvm::all_of(term.monomial, [](auto factor) {
-             return (isCount(factor.first) ||
-                     factor.first->kind == BaseKind::old) &&
-                    factor.second > 0;
-           });
-  });
-}
-
-/// Whether counters are compared that were rounded more than once. One
-/// rounding keeps the order of two numbers. Where counters are equal, another
-/// one may have them differ.
-static bool comparesRoundedCounters(Operation &op, ArrayRef<Number> operands) {
-  if (!isa<arith::CmpFOp>(op))
-    return false;
-  double unit = getUnit(Precision(op.getOperand(0).getType()));
-  return operands[0].error + operands[1].error > unit &&
-         llvm::all_of(operands, [](const Number &operand) {
-           return isOfCounters(operand.expr, /*isWhole=*/false);
-         });
-}
-
-/// Whether |op| makes a whole number of whole numbers, which no type rounds
-/// that has room for it.
-static bool isWholeArithmetic(Operation &op, ArrayRef<Number> operands,
-                              Expr result) {
-  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op) &&
-         isOfCounters(result, /*isWhole=*/true) &&
-         llvm::all_of(operands, [](const Number &operand) {
-           return operand.error == 0 &&
-                  isOfCounters(operand.expr, /*isWhole=*/true);
-         });
+/// Whether |a| is a counter, or less it, and a whole number. Counters that are
+/// compared for equality are whole numbers, which no addition rounds.
+static bool isCounterAndWhole(Expr a) {
+  unsigned counters = 0;
+  for (const Term &term : a->getTerms()) {
+    bool isWhole = term.coefficient.denominator == 1;
+    bool isCounter = term.monomial.size() == 1 &&
+                     term.monomial[0].first->kind == BaseKind::old &&
+                     term.monomial[0].second == 1 &&
+                     std::abs(term.coefficient.numerator) == 1;
+    if (!isWhole || !(isCounter || term.monomial.empty()))
+      return false;
+    counters += isCounter;
+  }
+  return counters <= 1;
 }
 
 /// Whether products and quotients by |number| are exact.
@@ -101,10 +78,17 @@ void prove::computeError(Operation &op, ArrayRef<Number> operands,
   if (isa<arith::SelectOp>(op))
     result.error = std::max(
         {operands[1].error, operands[2].error, getErrorOfChoice(operands[0])});
-  if (comparesRoundedCounters(op, operands))
-    result.error = 1;
-  if (op.getNumResults() != 1 || !isa<FloatType>(op.getResult(0).getType()) ||
-      isWholeArithmetic(op, operands, result.expr))
+  // See mayRound() for an outcome, which compares counts.
+  auto isCounter = [](const Number &number) {
+    return number.expr->isOfCounters() || isConstant(number.expr);
+  };
+  if (isa<arith::CmpFOp>(op) && llvm::all_of(operands, isCounter)) {
+    double unit = getUnit(Precision(op.getOperand(0).getType()));
+    result.roundingsCompared =
+        std::max(result.roundingsCompared,
+                 std::round((operands[0].error + operands[1].error) / unit));
+  }
+  if (op.getNumResults() != 1 || !isa<FloatType>(op.getResult(0).getType()))
     return;
   double unit = getUnit(Precision(op.getResult(0).getType()));
   bool isSame =
@@ -129,9 +113,18 @@ void prove::computeError(Operation &op, ArrayRef<Number> operands,
   } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
     // Nothing but errors is left of a sum that is 0.
     bool isGone = result.expr->isZero() && result.error > 0;
-    result.error += unit;
+    result.error += isCounterAndWhole(result.expr) ? 0 : unit;
     loseDigits(result, isGone ? kAllBits : lostBits);
   }
+}
+
+/// What two roundings do.
+static constexpr char kRoundedTwice[] =
+    "counterexample: 1 / 49 * 49 is 0.99999999999999989";
+
+void prove::countConversion(Number &number, Type type) {
+  if (Precision(type).mantissa < Precision::f64().mantissa)
+    number.error += getUnit(Precision(type));
 }
 
 std::optional<Beyond> prove::findGrowth(const Number &number,
@@ -141,6 +134,17 @@ std::optional<Beyond> prove::findGrowth(const Number &number,
     return Beyond{
         "a term is added that is taken away again, so digits are lost",
         showLost(kAllBits, /*expected=*/0)};
+  // One rounding keeps the order of two numbers.
+  double mostCompared = std::max(1.0, expected.roundingsCompared);
+  if (number.roundingsCompared > mostCompared) {
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << "counters are compared that were rounded "
+        << llvm::format("%.6g", number.roundingsCompared)
+        << " times, expected at most " << llvm::format("%.6g", mostCompared)
+        << ", so equal ones may differ";
+    return Beyond{text, "counterexample: 1 / 49 * 49 is 0.99999999999999989"};
+  }
   // Either step may round a number some times more. That of the zero dialect
   // counts no roundings of roots and of a conversion to |type|.
   constexpr double kTimes = 4, kUnits = 64;
@@ -161,6 +165,35 @@ std::optional<Beyond> prove::findGrowth(const Number &number,
       << "counterexample: what is 1 may be computed as " << show(number.error)
       << ", expected at most " << show(most);
   return Beyond{text, example};
+}
+
+/// Whether |a| is a whole number of whole numbers.
+static bool isWhole(Expr a) {
+  return llvm::all_of(a->getTerms(), [](const Term &term) {
+    return term.coefficient.denominator == 1 &&
+           llvm::all_of(term.monomial, [](auto factor) {
+             BaseRef base = factor.first;
+             bool isSelected =
+                 base->kind == BaseKind::operation && base->name == "select" &&
+                 isWhole(base->operands[1]) && isWhole(base->operands[2]);
+             return factor.second > 0 &&
+                    (isSelected || base->kind == BaseKind::old);
+           });
+  });
+}
+
+std::optional<Beyond> prove::findGrowthOfCounter(const Number &number,
+                                                 const Number &expected) {
+  double unit = getUnit(Precision::f64());
+  if (number.error <= std::max(unit, expected.error) || !isWhole(expected.expr))
+    return std::nullopt;
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << "it is rounded " << llvm::format("%.6g", number.error / unit)
+      << " times, expected at most "
+      << llvm::format("%.6g", std::max(1.0, expected.error / unit))
+      << ", so it may differ from what it is compared with";
+  return Beyond{text, kRoundedTwice};
 }
 
 Precision prove::getScalarType(Expr a, const StepSemantics &semantics) {

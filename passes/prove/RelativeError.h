@@ -33,10 +33,18 @@ constexpr double kErrorOfScale = 4.0 / (int64_t(1) << 53);
 /// The error of |number|, a sum that loses |bits| binary digits.
 void loseDigits(Number &number, double bits);
 
+/// Counts the rounding of |number|, which is converted to |type|.
+void countConversion(Number &number, mlir::Type type);
+
 /// Whether rounding errors of |number|, which is computed in |type|, grew
 /// far beyond those of |expected|.
 std::optional<Beyond> findGrowth(const Number &number, const Number &expected,
                                  Precision type);
+
+/// Whether the counter |number| was rounded more often than |expected|. The
+/// next step may compare it.
+std::optional<Beyond> findGrowthOfCounter(const Number &number,
+                                          const Number &expected);
 
 /// The type in which errors of the scalar |a| begin: sums are of elements.
 Precision getScalarType(Expr a, const StepSemantics &semantics);

@@ -6,6 +6,7 @@
 
 #include "passes/prove/AbsentGroups.h"
 #include "passes/prove/Gradient.h"
+#include "passes/prove/RelativeError.h"
 #include "passes/prove/StepReader.h"
 
 using namespace mlir;
@@ -93,8 +94,12 @@ bool StepReader::update(Operation *op, OptimizerOp optimizer, StringAttr name,
         makeSource(algebra, algebra.state(hasMaster ? "master" : "parameter")));
     for (auto state : optimizer.getStateNames().getAsRange<StringAttr>())
       arguments.push_back(makeSource(algebra, algebra.state(state.getValue())));
-    llvm::append_range(arguments, given);
     Block &body = optimizer.getUpdate().front();
+    for (auto [number, argument] : llvm::zip_equal(
+             given, body.getArguments().drop_front(arguments.size()))) {
+      arguments.push_back(number);
+      countConversion(arguments.back(), argument.getType());
+    }
     for (auto [argument, value] :
          llvm::zip_equal(arguments, body.getArguments()))
       argument.narrow(Precision(value.getType()));
