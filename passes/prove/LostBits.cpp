@@ -43,27 +43,10 @@ static llvm::SmallVector<Expr, 2> getAlternatives(Algebra &algebra,
 
 using Choices = llvm::SmallSetVector<BaseRef, 4>;
 
-/// Whether |base| is a root or an inverse.
-static bool isRootOrInverse(BaseRef base) {
-  return base->kind == BaseKind::operation &&
-         (base->name == "sqrt" || base->name == "inverse");
-}
-
-/// Adds the choices that |term| is made of, also behind roots and inverses.
-/// Returns whether each one is a factor of it, once.
-static bool addChoices(Algebra &algebra, const Term &term, Choices &choices) {
-  bool areFactors = true;
+static void addChoices(Algebra &algebra, const Term &term, Choices &choices) {
   for (auto [base, exponent] : term.monomial)
-    if (!getAlternatives(algebra, base).empty()) {
+    if (exponent == 1 && !getAlternatives(algebra, base).empty())
       choices.insert(base);
-      areFactors &= exponent == 1;
-    } else if (isRootOrInverse(base)) {
-      size_t before = choices.size();
-      for (const Term &inner : base->operands[0]->getTerms())
-        addChoices(algebra, inner, choices);
-      areFactors &= choices.size() == before;
-    }
-  return areFactors;
 }
 
 static Monomial without(const Monomial &monomial, BaseRef choice) {
@@ -74,30 +57,34 @@ static Monomial without(const Monomial &monomial, BaseRef choice) {
 
 /// |a| where |choice| is |alternative|.
 static Expr decide(Algebra &algebra, Expr a, BaseRef choice, Expr alternative) {
-  return algebra.substitute(
-      a, [&](BaseRef base) { return base == choice ? alternative : nullptr; });
+  llvm::SmallVector<Expr> terms;
+  for (const Term &term : a->getTerms()) {
+    bool isDecided = llvm::is_contained(term.monomial,
+                                        std::pair<BaseRef, int64_t>(choice, 1));
+    Expr product =
+        algebra.product(term.coefficient, without(term.monomial, choice));
+    terms.push_back(isDecided
+                        ? algebra.multiply(product, alternative)
+                        : algebra.product(term.coefficient, term.monomial));
+  }
+  return algebra.sum(terms);
 }
 
-/// Adds the monomials that |monomial| may be where its choices are decided.
-/// Returns false where these are no factors of it, or too many.
-static bool addDecided(Algebra &algebra, const Monomial &monomial, int nested,
+/// The monomials that |term| may be where its choices are decided.
+static void addDecided(Algebra &algebra, const Monomial &monomial, int nested,
                        std::vector<Monomial> &decided) {
-  if (nested == kMostNested)
-    return true;
+  if (nested == kMostNested || decided.size() > kMostDecided)
+    return;
   Choices choices;
-  if (!addChoices(algebra, {{1, 1}, monomial}, choices) ||
-      decided.size() > kMostDecided)
-    return false;
+  addChoices(algebra, {{1, 1}, monomial}, choices);
   for (BaseRef choice : choices)
     for (Expr alternative : getAlternatives(algebra, choice))
       for (const Term &term : alternative->getTerms())
         if (auto product =
                 algebra.multiply(without(monomial, choice), term.monomial)) {
           decided.push_back(*product);
-          if (!addDecided(algebra, *product, nested + 1, decided))
-            return false;
+          addDecided(algebra, *product, nested + 1, decided);
         }
-  return true;
 }
 
 /// Whether a term that is decided may cancel another one. Few sums have such.
@@ -105,8 +92,9 @@ static bool mayCancel(Algebra &algebra, llvm::ArrayRef<Expr> addends) {
   std::vector<Monomial> decided;
   for (Expr addend : addends)
     for (const Term &term : addend->getTerms())
-      if (!addDecided(algebra, term.monomial, 0, decided))
-        return true;
+      addDecided(algebra, term.monomial, 0, decided);
+  if (decided.size() > kMostDecided)
+    return true;
   for (size_t i = 0; i < decided.size(); ++i)
     if (llvm::is_contained(llvm::ArrayRef(decided).drop_front(i + 1),
                            decided[i]) ||
