@@ -122,6 +122,50 @@ def test_other_frozen_parameters_on_a_rank(workers: Workers) -> None:
         assert found.startswith("frozen parameter '0.extra' is not the same on rank ")
 
 
+def train_biases(zero: int) -> float:
+    """The largest difference from torch's AdamW. The first trained parameter in the order
+    of units is of the second group, since the matrix before it is frozen."""
+
+    def make() -> tuple[nn.Module, list[dict[str, Any]]]:
+        torch.manual_seed(7)
+        model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 8))
+        model[0].weight.requires_grad_(False)
+        listed = [named for named in model.named_parameters() if named[1].requires_grad]
+        matrices = [named for named in listed if named[1].ndim > 1]
+        others = [named for named in listed if named[1].ndim <= 1]
+        return model, [{"params": matrices, "lr": 0.01}, {"params": others, "lr": 0.1}]
+
+    (model, groups), (other, _) = make(), make()
+    units = [nn.Linear] if zero == 3 else None
+    optimizer = zo.AdamW(groups, model=model, zero=zero, units=units)
+    reference = torch.optim.AdamW(
+        [
+            {"params": [other[2].weight], "lr": 0.01},
+            {"params": [p for p in other.parameters() if p.ndim <= 1], "lr": 0.1},
+        ]
+    )
+    for step in range(3):
+        batch = torch.randn(4, 8, generator=torch.Generator().manual_seed(step))
+        for made, trained in ((optimizer, model), (reference, other)):
+            made.param_groups[1]["lr"] = 0.1 / (step + 1)
+            trained(batch).square().sum().backward()
+            made.step()
+            made.zero_grad()
+    whole = optimizer.consolidate_model() if zero == 3 else model.state_dict()
+    differences = [
+        (whole[name] - q).abs().max().item()
+        for name, q in other.named_parameters()
+        if whole
+    ]
+    optimizer.close()
+    return max(differences, default=0.0)
+
+
+def test_biases_of_a_frozen_matrix(workers: Workers) -> None:
+    for zero in (1, 3):
+        assert max(workers.run(train_biases, zero)) < 1e-5
+
+
 def make_peft(seed: int) -> Any:
     from peft import LoraConfig, get_peft_model
 

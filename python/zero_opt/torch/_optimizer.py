@@ -138,7 +138,6 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         named = list_trained(groups)
         check_storages([(name, p) for _, name, p in named], self._frozen, model)
         self._device = find_device((n, values.find_device(p)) for _, n, p in named)
-        self._trained_groups = sorted({n for n, _, _ in named if n is not None})
         found: list[Unit] = []
         if units is not None and model is not None:
             place = values.find_device(named[0][2])
@@ -157,6 +156,10 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             named = list_with_frozen(named, frozen, found)
             known = {id(parameter) for _, parameter in self._frozen}
             self._frozen += [named for named in frozen if id(named[1]) not in known]
+        # The compiler has the groups in the order of their first parameters.
+        self._trained_groups = list(
+            dict.fromkeys(group for group, _, _ in named if group is not None)
+        )
         description = describe_step(
             self.recipe,
             named,
