@@ -23,7 +23,7 @@ static constexpr int kMostNested = 2;
 static constexpr size_t kMostDecided = 512;
 /// Terms of a sum in which roots and inverses may cancel, and roots of roots.
 static constexpr size_t kMostTerms = 6;
-static constexpr int kMostRoots = 4;
+static constexpr int kMostRoots = 2;
 
 /// The numbers of which |base| is one; none if it is no choice.
 static llvm::SmallVector<Expr, 2> getAlternatives(Algebra &algebra,
@@ -147,14 +147,17 @@ static Expr raise(Algebra &algebra, const Term &term, int exponent,
   return result;
 }
 
+static double findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                           Expr sum, int roots);
+
 /// The digits that two terms of |sum| lose which are no multiples of each
 /// other, if their squares or their inverses are sums that do, as those of
-/// sqrt(x + 1) - sqrt(x) are. |nested| is the number of roots and inverses
+/// sqrt(x + 1) - sqrt(x) are. |roots| is the number of roots and inverses
 /// around |sum|.
-static double findBitsLostInRoots(Algebra &algebra, Expr sum, int nested = 0) {
+static double findBitsLostInRoots(Algebra &algebra, Expr sum, int roots) {
   llvm::ArrayRef<Term> terms = sum->getTerms();
   double most = 0;
-  if (terms.size() > kMostTerms || nested == kMostRoots)
+  if (terms.size() > kMostTerms || roots == kMostRoots)
     return most;
   for (size_t i = 0; i < terms.size(); ++i)
     for (size_t j = i + 1; j < terms.size(); ++j)
@@ -172,16 +175,16 @@ static double findBitsLostInRoots(Algebra &algebra, Expr sum, int nested = 0) {
         Expr x = raise(algebra, a, exponent, name);
         Expr y = raise(algebra, b, exponent, name);
         // An inverse has the sign of its number, and a square has none.
-        Expr difference = exponent < 0 && isDifference ? algebra.add(x, y)
-                                                       : algebra.subtract(x, y);
-        most = std::max({most, getLostBits(algebra, {x, y}, difference),
-                         findBitsLostInRoots(algebra, difference, nested + 1)});
+        if (exponent > 0 || !isDifference)
+          y = algebra.negate(y);
+        most = std::max(
+            most, findLostBits(algebra, {x, y}, algebra.add(x, y), roots + 1));
       }
   return most;
 }
 
 static double findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
-                              Expr sum) {
+                              Expr sum, int roots) {
   if (llvm::all_of(addends, isConstant)) {
     double left = std::abs(evaluateConstant(algebra, sum));
     double addend = std::abs(evaluateConstant(algebra, addends[1]));
@@ -193,11 +196,11 @@ static double findOwnLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
   if (llvm::all_of(addends, isExactCount))
     return 0;
   return std::max(getLostBits(algebra, addends, sum),
-                  findBitsLostInRoots(algebra, sum));
+                  findBitsLostInRoots(algebra, sum, roots));
 }
 
 static double findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,
-                               Expr sum, int nested) {
+                               Expr sum, int roots, int nested) {
   Choices choices;
   for (Expr addend : addends)
     for (const Term &term : addend->getTerms())
@@ -212,9 +215,18 @@ static double findWhereDecided(Algebra &algebra, llvm::ArrayRef<Expr> addends,
       };
       llvm::SmallVector<Expr> now = llvm::map_to_vector(addends, decideIt);
       Expr sumNow = decideIt(sum);
-      most = std::max({most, findOwnLostBits(algebra, now, sumNow),
-                       findWhereDecided(algebra, now, sumNow, nested + 1)});
+      most =
+          std::max({most, findOwnLostBits(algebra, now, sumNow, roots),
+                    findWhereDecided(algebra, now, sumNow, roots, nested + 1)});
     }
+  return most;
+}
+
+static double findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
+                           Expr sum, int roots) {
+  double most = findOwnLostBits(algebra, addends, sum, roots);
+  if (mayCancel(algebra, addends))
+    most = std::max(most, findWhereDecided(algebra, addends, sum, roots, 0));
   return most;
 }
 
@@ -223,10 +235,7 @@ double prove::findLostBits(Algebra &algebra, llvm::ArrayRef<Expr> addends,
   // Handlers compute the same numbers in each state, and after each pass.
   auto [known, isNew] =
       algebra.getKnownLostBits().try_emplace({addends[0], addends[1], sum});
-  if (!isNew)
-    return known->second;
-  double most = findOwnLostBits(algebra, addends, sum);
-  if (mayCancel(algebra, addends))
-    most = std::max(most, findWhereDecided(algebra, addends, sum, 0));
-  return known->second = most;
+  if (isNew)
+    known->second = ::findLostBits(algebra, addends, sum, /*roots=*/0);
+  return known->second;
 }
