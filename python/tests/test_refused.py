@@ -37,6 +37,48 @@ def refuse(message: str, params: Any, **arguments: Any) -> None:
     assert str(raised.value) == message
 
 
+def test_options_of_a_step() -> None:
+    """What users write between steps, as they may, is checked before the step."""
+    model = make()
+    optimizer = zo.AdamW(model, lr=0.1, max_norm=1.0)
+    step_once(model, optimizer)
+    group = optimizer.param_groups[0]
+    for option, value, message in (
+        (
+            "betas",
+            (0.9, 1.0),
+            "betas must be two numbers from 0 to less than 1, got (0.9, 1.0)",
+        ),
+        ("betas", (0.9,), "betas must be two numbers from 0 to less than 1, got (0.9,)"),
+        ("lr", "0.1x", "lr must be a number, got '0.1x'"),
+        ("lr", None, "lr must be a number, got None"),
+        ("weight_decay", [1], "weight_decay must be a number, got [1]"),
+        ("eps", ..., "there is no eps; it was there at creation, and the step reads it"),
+    ):
+        kept = dict(group)
+        if value is ...:
+            del group[option]
+        else:
+            group[option] = value
+        with pytest.raises(ZeroOptError) as raised:
+            step_once(model, optimizer)
+        assert str(raised.value) == "in parameter group 0, " + message
+        group.update(kept)
+        optimizer.zero_grad()
+    with pytest.raises(ZeroOptError, match="max_norm must be a positive number, got 'x'"):
+        optimizer.max_norm = "x"  # type: ignore[assignment]
+    with pytest.raises(
+        ZeroOptError, match="number must be a whole number from 0 on, such "
+    ):
+        optimizer.save_checkpoint("folder", "three")  # type: ignore[arg-type]
+    step_once(model, optimizer)
+    refuse("timeout must be a positive number of seconds, got 'x'", make(), timeout="x")
+    with pytest.warns(
+        UserWarning, match="'weightdecay' is no option of adamw; write 'weight_"
+    ):
+        zo.AdamW([{"params": make().parameters(), "weightdecay": 0.1}])
+
+
 def test_arguments() -> None:
     refuse("zero is a stage, 0, 1, 2 or 3, got 4", make(), zero=4)
     refuse(

@@ -209,3 +209,27 @@ def test_within_a_step(
     saved = workers.run(save_within, dtype, folder)[0]
     for zero in (3, 2):  # both sum over ranks in each backward pass
         assert is_equal(workers.run(load_within, dtype, zero, folder)[0], saved)
+
+
+def save_or_load(folder: str, saves: bool) -> dict[str, torch.Tensor]:
+    """A rank that is alone keeps units whole, and saves their parameters all the same."""
+    dtype = torch.bfloat16
+    model, optimizer = start(dtype, 3, seed=0 if saves else 50)
+    if saves:
+        train_more(dtype, model, optimizer, range(2))
+        dcp.save({"optim": optimizer}, checkpoint_id=folder)
+    else:
+        dcp.load({"optim": optimizer}, checkpoint_id=folder)
+    whole = {name: tensor.clone() for name, tensor in read(model, optimizer, 3).items()}
+    optimizer.close()
+    return whole
+
+
+def test_one_rank_and_several(workers: Workers, tmp_path: pathlib.Path) -> None:
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    of_one = save_or_load(one, saves=True)
+    of_two = workers.run(save_or_load, two, True)[0]
+    assert not is_equal(of_one, start(torch.bfloat16, 3, seed=50)[0].state_dict())
+    for folder, expected in ((one, of_one), (two, of_two)):
+        assert is_equal(save_or_load(folder, saves=False), expected)
+        assert is_equal(workers.run(save_or_load, folder, False)[0], expected)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -59,6 +61,30 @@ class Recipe:
                     "create a new optimizer"
                 )
 
+    def read_inputs(self, number: int, group: dict[str, Any]) -> list[float]:
+        """The hyperparameters of parameter group |number| in the next step."""
+        where = f"in parameter group {number}, "
+        self.check_unread(where, group)
+        self.check_added(number, group)
+        # With such a beta the parameters would become nan. A rate below 0 is as in torch,
+        # and the runtime refuses what is not finite.
+        _check_betas(where, group)
+        inputs = []
+        for name, read in self.hyper.items():
+            option = "weight_decay" if name == "wd" and self.ir is None else name
+            try:
+                inputs.append(float(read(group)))
+            except KeyError as error:
+                raise ZeroOptError(
+                    f"{where}there is no {option}; it was there at creation, and the step "
+                    "reads it"
+                ) from error
+            except (TypeError, ValueError, RuntimeError) as error:
+                raise ZeroOptError(
+                    f"{where}{option} must be a number, got {read(group)!r}"
+                ) from error
+        return inputs
+
     def get_beta(self, counter: str) -> Callable[[dict[str, Any]], float] | None:
         """The hyperparameter whose product over steps |counter| is: "beta1" of "beta1_t".
         None if it is another number."""
@@ -104,6 +130,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _check_betas(where: str, options: Mapping[str, Any]) -> None:
+    betas = options.get("betas", (0, 0))
+    if (
+        not isinstance(betas, tuple | list)
+        or len(betas) != 2
+        or not all(_is_number(beta) and 0 <= beta < 1 for beta in betas)
+    ):
+        raise ZeroOptError(
+            f"{where}betas must be two numbers from 0 to less than 1, got {betas!r}"
+        )
+
+
 def check_hyperparameters(where: str, options: Mapping[str, Any]) -> None:
     """As torch's optimizers check them when they are created."""
     for name in ("lr", "weight_decay", "eps", "momentum"):
@@ -114,16 +152,7 @@ def check_hyperparameters(where: str, options: Mapping[str, Any]) -> None:
             raise ZeroOptError(
                 f"{where}{name} must be a number of at least 0, got {value!r}"
             )
-    if "betas" in options:
-        betas = options["betas"]
-        if (
-            not isinstance(betas, tuple | list)
-            or len(betas) != 2
-            or not all(_is_number(beta) and 0 <= beta < 1 for beta in betas)
-        ):
-            raise ZeroOptError(
-                f"{where}betas must be two numbers from 0 to less than 1, got {betas!r}"
-            )
+    _check_betas(where, options)
 
 
 def _check_choice(
@@ -168,6 +197,29 @@ def check_frozen_travel(frozen: Iterable[Named], gather_dtype: torch.dtype | Non
             )
 
 
+def check_max_norm(max_norm: float | None) -> None:
+    if max_norm is not None and (
+        not isinstance(max_norm, int | float) or not 0 < max_norm < float("inf")
+    ):
+        raise ZeroOptError(
+            f"max_norm must be a positive number, got {max_norm!r}; leave it out for no "
+            "clipping: grad_norm is there in any case"
+        )
+
+
+def _warn_of_typos(where: str, recipe: Recipe, options: Mapping[str, Any]) -> None:
+    """A parameter group may have options for others, so that one in which a letter is
+    wrong is no error."""
+    known = {"lr", "weight_decay", "betas", "eps", "momentum", *recipe.hyper}
+    for option in options.keys() - known:
+        for meant in difflib.get_close_matches(option, known, n=1, cutoff=0.9):
+            warnings.warn(
+                f"{where}'{option}' is no option of {recipe.name}; write '{meant}', if "
+                "that is meant",
+                stacklevel=5,
+            )
+
+
 def check_arguments(
     optimizer: str,
     recipe: Recipe,
@@ -181,6 +233,7 @@ def check_arguments(
     prefetch_units: int,
     reduce: str,
     gather_dtype: torch.dtype | None,
+    timeout: float,
 ) -> None:
     _check_choice(
         "unit_order",
@@ -231,13 +284,9 @@ def check_arguments(
             f"offload='parameters' keeps slices of units on the host, and zero is {zero}; "
             "give zero=3, or offload=True"
         )
-    if max_norm is not None and (
-        not isinstance(max_norm, int | float) or not 0 < max_norm < float("inf")
-    ):
-        raise ZeroOptError(
-            f"max_norm must be a positive number, got {max_norm!r}; leave it out for no "
-            "clipping: grad_norm is there in any case"
-        )
+    check_max_norm(max_norm)
+    if not _is_number(timeout) or not 0 < timeout < float("inf"):
+        raise ZeroOptError(f"timeout must be a positive number of seconds, got {timeout!r}")
     is_number = (
         isinstance(loss_scale, int | float)
         and loss_scale is not True
@@ -254,6 +303,7 @@ def check_arguments(
         where = f"in parameter group {number}, "
         recipe.check_values(where, group.options)
         recipe.check_unread(where, group.options)
+        _warn_of_typos(where, recipe, group.options)
         if "max_norm" in group.options:
             raise ZeroOptError(
                 f"parameter group {number} has 'max_norm', and clipping is by the norm of "

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
 from typing import Protocol, TypeAlias
@@ -26,6 +27,20 @@ class _Optimizer(Protocol):
     def _prepare_files(self, call: str, *, within_step: bool = False) -> None: ...
 
 
+def _check_number(number: int) -> int:
+    """That of a checkpoint."""
+    try:
+        found = operator.index(number)
+    except TypeError:
+        found = -1
+    if not 0 <= found < 2**63:
+        raise ZeroOptError(
+            "number must be a whole number from 0 on, such as that of the step, got "
+            f"{number!r}"
+        )
+    return found
+
+
 class FileCheckpoints:
     """Saves the trained parameters and all state of all ranks to a folder, and loads them
     on any number of ranks, at any stage. All ranks make each call, between steps or between
@@ -41,13 +56,13 @@ class FileCheckpoints:
         Behind a backward pass the gradients since the last step() are in it, too. All ranks
         have made as many."""
         self._prepare_files("save_checkpoint", within_step=True)
-        self._step.save(os.fsencode(folder), number)
+        self._step.save(os.fsencode(folder), _check_number(number))
 
     def begin_checkpoint(self: _Optimizer, folder: Folder, number: int = 0) -> None:
         """As save_checkpoint, and a thread writes while training goes on. The folder has
         the previous checkpoint until end_checkpoint, which comes before close()."""
         self._prepare_files("begin_checkpoint", within_step=True)
-        self._step.begin_save(os.fsencode(folder), number)
+        self._step.begin_save(os.fsencode(folder), _check_number(number))
         self._begun_folder = folder
 
     def end_checkpoint(self: _Optimizer) -> None:

@@ -25,6 +25,7 @@ from zero_opt.torch._description import (
     Offload,
     check_arguments,
     check_frozen_travel,
+    check_max_norm,
     check_unknown,
     describe_step,
     list_trained,
@@ -107,6 +108,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             prefetch_units,
             reduce,
             gather_dtype,
+            timeout,
         )
         check_units(units, zero, model, whole_below)
         values = Values(weights, device, groups, model)
@@ -247,7 +249,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             self._sharding.add(unit, self._aliases.placed)
         for entry in self._aliases.trained:
             self._add_hook(entry, entry.parameter)
-        self._state = State(self._step, self._aliases.trained, self.recipe)
+        self._state = State(self._step, self._aliases.trained, self.recipe, self.stage == 3)
         self._finalizer = weakref.finalize(
             self, _release, self._handles, self._aliases, self._sharding
         )
@@ -288,14 +290,10 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
 
     def _read_inputs(self) -> list[float]:
         """In the order of the recipe: by parameter group, then max_norm."""
-        for number in self._trained_groups:
-            group = self.param_groups[number]
-            self.recipe.check_unread(f"in parameter group {number}, ", group)
-            self.recipe.check_added(number, group)
         inputs = [
-            float(read(self.param_groups[number]))
+            value
             for number in self._trained_groups
-            for read in self.recipe.hyper.values()
+            for value in self.recipe.read_inputs(number, self.param_groups[number])
         ]
         self.recipe.check_switches(self._trained_groups, self._last_inputs, inputs)
         return inputs if self._max_norm is None else [*inputs, float(self._max_norm)]
@@ -420,6 +418,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
                 f"max_norm is {self._max_norm} and cannot become {value}: the step was "
                 "compiled with clipping or without; create a new optimizer"
             )
+        check_max_norm(value)
         self._max_norm = value
 
     @contextlib.contextmanager

@@ -5,7 +5,8 @@ A parameter has the entries of torch's optimizers, such as "exp_avg", of which t
 pieces (_pieces.py). In place of "step" it has the products of the betas of its steps, such
 as "beta1_t". Parameters are the model's state and not in it; "master", the master weights
 of bfloat16 parameters, is. At stage 3 the model has no values of units, and gives no
-state_dict(), so the state of each parameter has "parameter".
+state_dict(), so the state of each parameter has "parameter". It does on one rank, too,
+since the next run may have several.
 
 What torch's optimizers saved is loaded, too.
 """
@@ -51,11 +52,17 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
     """The state by parameter, as torch.optim.Optimizer.state. It is read from the step when
     it is asked for."""
 
-    def __init__(self, step: Step, trained: list[Placed], recipe: Recipe) -> None:
+    def __init__(
+        self,
+        step: Step,
+        trained: list[Placed],
+        recipe: Recipe,
+        has_parameters: bool,
+    ) -> None:
         self._step = step
         self._trained = trained
         self._recipe = recipe
-        self._is_sharded = any(parameter.unit is not None for parameter in trained)
+        self._has_parameters = has_parameters
         self.copies = Copies()
         # By number of the parameter and role.
         self._entries: dict[int, dict[str, list[StateEntry]]] = {}
@@ -104,7 +111,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
         elements = trained.view.numel()
         found: dict[str, Any] = {}
         for role, entries in self._entries[trained.number].items():
-            if role == PARAMETER and not self._is_sharded:
+            if role == PARAMETER and not self._has_parameters:
                 continue
             name = self._recipe.state.get(role, role)
             if not elements:
@@ -144,7 +151,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
             writes += self._collect(trained, state)
             writes += self._collect_counters(trained, state, group)
             for entry in self._entries[trained.number][PARAMETER]:
-                if self._is_sharded and PARAMETER in state:
+                if self._has_parameters and PARAMETER in state:
                     continue
                 values = torch.empty(entry.end - entry.begin, dtype=trained.view.dtype)
                 self._read(entry, values)
@@ -184,7 +191,7 @@ class State(Mapping[torch.Tensor, dict[str, Any]]):
                 roles |= {PARAMETER}
             elif not self._has_rounded(trained, saved.get(MASTER)):
                 roles -= {MASTER}
-        elif self._is_sharded and PARAMETER in saved:
+        elif self._has_parameters and PARAMETER in saved:
             roles |= {PARAMETER}
         for role, entries in self._entries[trained.number].items():
             if role not in roles:
