@@ -37,6 +37,36 @@ def refuse(message: str, params: Any, **arguments: Any) -> None:
     assert str(raised.value) == message
 
 
+def test_clipping_by_torch() -> None:
+    model, other = make(), make()
+    optimizer = zo.SGD(model, lr=0.1)
+    model(torch.ones(1, 3)).sum().backward()
+    for clip, remedy in (
+        (
+            torch.nn.utils.clip_grad_norm_,
+            "give the optimizer max_norm, and delete this call",
+        ),
+        (
+            torch.nn.utils.clip_grad_value_,
+            "delete this call: the optimizer clips by max_norm",
+        ),
+    ):
+        with pytest.raises(ZeroOptError) as raised:
+            clip(model.parameters(), 1.0)
+        assert str(raised.value).startswith(
+            f"{clip.__name__} has parameter 'weight', whose gradients a zero_opt optimizer "
+            f"has taken, so nothing would be clipped; {remedy}"
+        )
+    optimizer.step()
+    # Of others it clips as before, also of a tensor, and of those of a closed optimizer.
+    other(torch.full((1, 3), 100.0)).sum().backward()
+    assert torch.nn.utils.clip_grad_norm_(other.parameters(), 1.0) > 100
+    torch.nn.utils.clip_grad_value_(other.weight, 1e-3)
+    assert other.weight.grad is not None and other.weight.grad.max() <= 1e-3
+    optimizer.close()
+    assert torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) == 0
+
+
 def test_options_of_a_step() -> None:
     """What users write between steps, as they may, is checked before the step."""
     model = make()

@@ -392,7 +392,8 @@ def test_a_rank_that_skips_a_unit_is_an_error(workers: Workers) -> None:
     for message in workers.run(skip_on_one_rank):
         assert message == (
             "rank 0 is in all_gather of 'layers.0.unsharded', rank 1 in all_gather of "
-            "'layers.1.unsharded'"
+            "'layers.1.unsharded'; all ranks make the same calls in one order: as many "
+            "forward and backward passes, and the same calls of the optimizer"
         )
 
 

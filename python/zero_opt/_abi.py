@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from ctypes import (
     POINTER,
     c_char,
@@ -189,6 +190,10 @@ _CALLS: dict[str, list[Any]] = {
 }
 
 
+# Ranks have met in different collectives.
+_OTHER_CALLS = re.compile(r"rank \d+ is in .*, rank \d+ in ")
+
+
 class Runtime:
     """The loaded runtime. A call that fails raises the runtime's own sentence."""
 
@@ -222,6 +227,11 @@ class Runtime:
         """The error of the last call, which returned |status|."""
         message = self._message().decode(errors="replace")
         name = self._status_name(status).decode()
+        if name == "mismatch" and _OTHER_CALLS.search(message):
+            message += (
+                "; all ranks make the same calls in one order: as many forward and "
+                "backward passes, and the same calls of the optimizer"
+            )
         if name == "poisoned":
             message += "; close() the optimizer, and create a new one"
         return ZeroOptError(message, name)

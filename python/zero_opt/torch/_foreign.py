@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Optimizers of torch that step parameters of a compiled step, and wrappers that step one.
+"""Optimizers of torch that step parameters of a compiled step, wrappers that step one, and
+torch's functions that clip gradients.
 
 The optimizers would find no gradients and change nothing, without a word; or train a
-parameter that has a .grad twice. A wrapper of Accelerate would find no gradients to clip.
+parameter that has a .grad twice. A wrapper of Accelerate, and torch's functions, would find
+no gradients to clip.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -38,24 +42,58 @@ def _check_caller() -> None:
         frame = frame.f_back  # type: ignore[assignment]
 
 
+def _find_trained(parameters: Iterable[torch.Tensor]) -> str | None:
+    """The name of one of |parameters| that an open zero_opt optimizer trains."""
+    ids = {id(parameter) for parameter in parameters}
+    for aliases in list_open():
+        for entry in aliases.trained:
+            # A parameter that was replaced is the model's, and not yet the step's.
+            current = [entry.parameter, *(slot.get() for slot in entry.slots)]
+            if any(id(parameter) in ids for parameter in current):
+                return entry.name
+    return None
+
+
 def _refuse(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
     if isinstance(optimizer, StateDicts):
         _check_caller()
         return
     kind = type(optimizer).__name__
-    stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    for aliases in list_open():
-        for entry in aliases.trained:
-            # A parameter that was replaced is the model's, and not yet the step's.
-            current = [entry.parameter, *(slot.get() for slot in entry.slots)]
-            if any(id(parameter) in stepped for parameter in current):
-                raise ZeroOptError(
-                    f"{kind}.step() has parameter '{entry.name}', whose gradients a "
-                    f"zero_opt optimizer takes; leave it out of {kind}, or close() the "
-                    "zero_opt optimizer first"
-                )
+    stepped = [p for group in optimizer.param_groups for p in group["params"]]
+    if name := _find_trained(stepped):
+        raise ZeroOptError(
+            f"{kind}.step() has parameter '{name}', whose gradients a zero_opt optimizer "
+            f"takes; leave it out of {kind}, or close() the zero_opt optimizer first"
+        )
+
+
+_REMEDIES = {
+    "clip_grad_norm_": "give the optimizer max_norm, and delete this call",
+    "clip_grad_value_": "delete this call: the optimizer clips by max_norm; an update that "
+    "clips each element can be written as an optimizer of your own",
+}
+
+
+def _watch_clipping(name: str) -> None:
+    original: Callable[..., Any] = getattr(torch.nn.utils, name)
+
+    @functools.wraps(original)
+    def clip(parameters: Any, *arguments: Any, **others: Any) -> Any:
+        listed = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+        if found := _find_trained(listed):
+            raise ZeroOptError(
+                f"{name} has parameter '{found}', whose gradients a zero_opt optimizer has "
+                f"taken, so nothing would be clipped; {_REMEDIES[name]}"
+            )
+        return original(listed, *arguments, **others)
+
+    for module in (torch.nn.utils, torch.nn.utils.clip_grad):
+        setattr(module, name, clip)
 
 
 def watch() -> None:
-    """Looks at all optimizers of torch from now on. Called once."""
+    """Looks at all optimizers of torch, and at its functions that clip gradients, from now
+    on. Called once."""
     register_optimizer_step_pre_hook(_refuse)
+    for name in _REMEDIES:
+        _watch_clipping(name)
