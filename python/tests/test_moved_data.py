@@ -176,6 +176,7 @@ def test_a_wrapper_of_accelerate_is_refused() -> None:
     accelerator = accelerate.Accelerator(cpu=True)
     model, optimizer = accelerator.prepare(model, optimizer)
     pass_backward(model, 1)
-    accelerator.clip_grad_norm_(model.parameters(), 0.1)
+    with pytest.raises(ZeroOptError, match=r"accelerate.prepare\(accelerator"):
+        accelerator.clip_grad_norm_(model.parameters(), 0.1)
     with pytest.raises(ZeroOptError, match=r"accelerate.prepare\(accelerator"):
         optimizer.step()

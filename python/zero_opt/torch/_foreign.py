@@ -21,6 +21,12 @@ from zero_opt.errors import ZeroOptError
 from zero_opt.torch._aliases import list_open
 from zero_opt.torch._state_dicts import StateDicts
 
+_ACCELERATE = (
+    "accelerator.prepare() got a zero_opt optimizer, and Accelerate finds no gradients to "
+    "clip; call zero_opt.torch.accelerate.prepare(accelerator, model, optimizer) for both, "
+    "and accelerator.prepare() for the rest"
+)
+
 
 def _check_caller() -> None:
     """Refuses a step by a wrapper that `accelerator.prepare` has made. Its
@@ -32,12 +38,7 @@ def _check_caller() -> None:
         if frame.f_globals.get("__name__") == "accelerate.optimizer":
             wrapper = type(frame.f_locals.get("self"))
             if wrapper.__module__.startswith("accelerate."):
-                raise ZeroOptError(
-                    "accelerator.prepare() got a zero_opt optimizer, and Accelerate finds "
-                    "no gradients to clip; call zero_opt.torch.accelerate.prepare("
-                    "accelerator, model, optimizer) for both, and accelerator.prepare() "
-                    "for the rest"
-                )
+                raise ZeroOptError(_ACCELERATE)
             return
         frame = frame.f_back  # type: ignore[assignment]
 
@@ -81,6 +82,8 @@ def _watch_clipping(name: str) -> None:
     def clip(parameters: Any, *arguments: Any, **others: Any) -> Any:
         listed = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
         if found := _find_trained(listed):
+            if sys._getframe(1).f_globals.get("__name__") == "accelerate.accelerator":
+                raise ZeroOptError(_ACCELERATE)
             raise ZeroOptError(
                 f"{name} has parameter '{found}', whose gradients a zero_opt optimizer has "
                 f"taken, so nothing would be clipped; {_REMEDIES[name]}"
