@@ -42,15 +42,33 @@ static void writeLosses(const std::string &path,
     fail("cannot write '" + path + "': " + std::strerror(errno));
 }
 
+/// Where a process writes its losses; empty: nowhere.
+static std::string fileOfLosses(const Options &options, const Launch *launch) {
+  if (options.losses.empty() || !launch)
+    return options.losses;
+  return options.mesh.isLast(launch->rank)
+             ? options.losses + "." + std::to_string(launch->rank)
+             : "";
+}
+
+/// Ends the program if |path| cannot be written, before it trains.
+static void checkFile(const std::string &path) {
+  if (!path.empty() && !std::ofstream(path, std::ios::app))
+    fail("cannot write '" + path + "': " + std::strerror(errno));
+}
+
+/// Prints |text| and returns the exit code.
+static int print(const std::string &text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout))
+    fail(std::string("cannot write to stdout: ") + std::strerror(errno));
+  return 0;
+}
+
 /// What a rank prints that is a process: rank 0, what it compared with the
 /// plan, and the first copy of the last stage, its losses.
 static bool reportRank(const Options &options, const TrainResult &result,
                        int rank) {
-  std::string file = options.losses + "." + std::to_string(rank);
-  bool isLast = options.mesh.isLast(rank);
-  if (isLast && !options.losses.empty())
-    writeLosses(file, result.losses);
-  if (isLast && options.mesh.copyOf(rank) == 0)
+  if (options.mesh.isLast(rank) && options.mesh.copyOf(rank) == 0)
     std::printf("\nloss of rank %d\n%s", rank,
                 lossCurve(result.losses, size_t(result.first)).c_str());
   if (rank != 0)
@@ -69,10 +87,10 @@ static bool report(const Options &options, const Text &text,
   if (result.steps == 0)
     fail("all " + std::to_string(options.steps) +
          " steps were made before; give more --steps");
+  if (std::string file = fileOfLosses(options, launch); !file.empty())
+    writeLosses(file, result.losses);
   if (launch)
     return reportRank(options, result, launch->rank);
-  if (!options.losses.empty())
-    writeLosses(options.losses, result.losses);
   std::printf("\nloss\n%s",
               lossCurve(result.losses, size_t(result.first)).c_str());
   std::printf("\nsample\n%s\n",
@@ -136,10 +154,8 @@ int runTool(int argc, char **argv, const Launch *launch) {
     std::fprintf(stderr, "char_model: %s; see --help\n", error.c_str());
     return 2;
   }
-  if (options.help) {
-    std::fputs(helpText().c_str(), stdout);
-    return 0;
-  }
+  if (options.help)
+    return print(helpText());
   if (!Text::read(options.text, text, error))
     fail(error);
   if (text.size() <= options.shape.context)
@@ -147,17 +163,11 @@ int runTool(int argc, char **argv, const Launch *launch) {
          " characters, too few for a context of " +
          std::to_string(options.shape.context));
   options.shape.vocabulary = text.vocabulary();
-  if (options.listParameters) {
-    std::fputs(parameterListText(options.shape, options.units).c_str(), stdout);
-    return 0;
-  }
-  if (options.emitStep) {
-    std::fputs(
-        stepText(options.shape, options.mesh, options.precision, options.units)
-            .c_str(),
-        stdout);
-    return 0;
-  }
+  if (options.listParameters)
+    return print(parameterListText(options.shape, options.units));
+  if (options.emitStep)
+    return print(stepText(options.shape, options.mesh, options.precision,
+                          options.units));
 
   Launch found;
   if (options.launched && !launch) {
@@ -166,6 +176,7 @@ int runTool(int argc, char **argv, const Launch *launch) {
   }
   if (launch)
     checkLaunch(options, *launch);
+  checkFile(fileOfLosses(options, launch));
   const zero_rt_library *library = nullptr;
   if (zero_rt_open(options.library.c_str(), &library))
     fail(zero_rt_message());

@@ -17,10 +17,12 @@ void fail(const std::string &message) {
   std::_Exit(1);
 }
 
-void check(zero_rt_status status, const char *call, int rank) {
+void check(zero_rt_status status, const char *call, int rank,
+           const char *remedy) {
   if (status != ZERO_RT_OK)
     fail("rank " + std::to_string(rank) + ": " + call + ": " +
-         zero_rt_status_name(status) + ": " + zero_rt_message());
+         zero_rt_status_name(status) + ": " + zero_rt_message() +
+         (status == ZERO_RT_INVALID_ARGUMENT ? remedy : ""));
 }
 
 } // namespace transformer

@@ -13,9 +13,11 @@
 
 namespace transformer {
 
-/// Ends the program with the message of a |call| that failed. Other ranks may
-/// be waiting in a collective, so nothing is torn down.
-void check(zero_rt_status status, const char *call, int rank);
+/// Ends the program with the message of a |call| that failed, and with |remedy|
+/// if an argument was wrong. Other ranks may be waiting in a collective, so
+/// nothing is torn down.
+void check(zero_rt_status status, const char *call, int rank,
+           const char *remedy = "");
 
 /// Ends the program with |message|.
 [[noreturn]] void fail(const std::string &message);

@@ -223,7 +223,9 @@ the results differ by more than rounding explains.
   --launched         this process is one rank; torchrun, srun or mpiexec has started a
                      process for each. --losses FILE is FILE.R on each rank R of the last
                      stage, with its own losses. The AdamW in f64 and the sample are left
-                     out: they need all ranks
+                     out: they need all ranks. Rank, number of ranks and the address of rank 0
+                     are RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (zero_rt/tcp.h has the
+                     others); ZERO_RT_SECRET_FILE keeps other processes out
   --quick            same as --steps 300
   --check-preconditions   the runtime checks the preconditions of the step's proof
   --help             this text

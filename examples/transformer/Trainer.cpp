@@ -87,6 +87,10 @@ static zero_rt_dtype dtypeOf(Precision precision) {
   return ZERO_RT_F32;
 }
 
+static constexpr char kOtherModel[] = "; give --library the --mesh, --text, "
+                                      "--precision and sizes of the model that "
+                                      "--emit-step had";
+
 /// Linear warm-up over a tenth, then half a cosine down to a tenth.
 static double learningRate(const Options &options, int64_t step) {
   double warmUp = std::max(1.0, double(options.steps) / 10);
@@ -152,12 +156,12 @@ void Rank::bind() {
       continue;
     int32_t &id = ids.back();
     check(zero_rt_step_find_parameter(step, parameter.name.c_str(), &id),
-          "zero_rt_step_find_parameter", rank);
+          "zero_rt_step_find_parameter", rank, kOtherModel);
     // Refuses another size or dtype, so a step of another model is found out.
     zero_rt_tensor value = transfers->give(ZERO_RT_F32, parameter.elements(),
                                            shared.initial[i].data());
     check(zero_rt_step_bind_parameter(step, id, &value),
-          "zero_rt_step_bind_parameter", rank);
+          "zero_rt_step_bind_parameter", rank, kOtherModel);
     int32_t unit = -1;
     check(zero_rt_step_unit_of(step, id, &unit), "zero_rt_step_unit_of", rank);
     if (unit < 0)
@@ -195,7 +199,7 @@ void Rank::handOver(int32_t parameter, const float *gradient) {
                                           rounded.bytes.data());
   // Without a release: the next gradient overwrites the tensor.
   check(zero_rt_step_gradient(step, ids[parameter], &tensor, nullptr, nullptr),
-        "zero_rt_step_gradient", rank);
+        "zero_rt_step_gradient", rank, kOtherModel);
   const double divisor = options.imported ? double(options.backwards) : 1;
   if (shared.reference)
     shared.reference->addGradient(copy, parameter, rounded.values,
@@ -288,7 +292,8 @@ void Rank::save(int64_t steps) {
 void Rank::finishStep(int64_t number) {
   double rate = learningRate(options, number);
   check(zero_rt_step_apply(step, &rate, options.imported ? 0 : 1, nullptr),
-        "zero_rt_step_apply", rank);
+        "zero_rt_step_apply", rank,
+        "; --imported is for the step of a configuration, and for no other");
   zero_rt_results results = {};
   results.struct_size = sizeof(results);
   check(zero_rt_step_results(step, &results), "zero_rt_step_results", rank);
