@@ -124,14 +124,14 @@ static bool has(const Term &term, llvm::StringRef name) {
   });
 }
 
-/// The terms of |term| without the roots or inverses |name|.
-static size_t countProducts(const Term &term, llvm::StringRef name) {
-  size_t count = 1;
+/// Whether |term| without the roots or inverses |name| has few terms.
+static bool isShort(const Term &term, llvm::StringRef name) {
+  double count = 1;
   for (auto [base, power] : term.monomial)
     if (base->kind == BaseKind::operation && base->name == name)
-      count *= size_t(std::pow(base->operands[0]->getTerms().size(),
-                               std::abs(double(power))));
-  return count;
+      count *= std::pow(base->operands[0]->getTerms().size(),
+                        std::abs(double(power)));
+  return count <= kMostTerms;
 }
 
 /// |term| to the power of |exponent|, without the root or the inverse |name|.
@@ -169,8 +169,8 @@ static double findBitsLostInRoots(Algebra &algebra, Expr sum, int roots) {
             (a.coefficient.numerator > 0) != (b.coefficient.numerator > 0);
         // Numbers that are no roots have any sign.
         if (!(has(a, name) || has(b, name)) || (areBoth && !isDifference) ||
-            countProducts(a, name) > kMostTerms ||
-            countProducts(b, name) > kMostTerms)
+            !isShort(a, name) || !isShort(b, name) ||
+            a.coefficient.numerator == 0 || b.coefficient.numerator == 0)
           continue;
         Expr x = raise(algebra, a, exponent, name);
         Expr y = raise(algebra, b, exponent, name);
