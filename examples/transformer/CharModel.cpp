@@ -42,7 +42,7 @@ static void writeLosses(const std::string &path,
     fail("cannot write '" + path + "': " + std::strerror(errno));
 }
 
-/// Where a process writes its losses; empty: nowhere.
+/// The file for the losses of this process; empty: none.
 static std::string fileOfLosses(const Options &options, const Launch *launch) {
   if (options.losses.empty() || !launch)
     return options.losses;
@@ -64,8 +64,9 @@ static int print(const std::string &text) {
   return 0;
 }
 
-/// What a rank prints that is a process: rank 0, what it compared with the
-/// plan, and the first copy of the last stage, its losses.
+/// Reports a rank that is a process. Rank 0 prints the comparison with the
+/// plan. The first copy of the last stage prints its losses. Returns whether
+/// counters are as planned.
 static bool reportRank(const Options &options, const TrainResult &result,
                        int rank) {
   if (options.mesh.isLast(rank) && options.mesh.copyOf(rank) == 0)

@@ -6,8 +6,8 @@
 
 #include "dialect/zero/CountOf.h"
 #include "passes/prove/AbsentGroups.h"
+#include "passes/prove/Comparison.h"
 #include "passes/prove/Contract.h"
-#include "passes/prove/Equality.h"
 #include "passes/prove/Example.h"
 #include "passes/prove/RelativeError.h"
 
@@ -19,63 +19,6 @@
 using namespace mlir;
 using namespace zero;
 using namespace zero::prove;
-
-namespace {
-class Comparison {
-public:
-  Comparison(Proof &proof, const StepSemantics &first,
-             const StepSemantics &second)
-      : proof(proof), first(first), second(second),
-        equality(proof, first, second) {}
-
-  void run();
-  void compareNorms();
-
-private:
-  InFlightDiagnostic error(Operation *op) {
-    InFlightDiagnostic diagnostic = proof.report.error(op ? op : second.step);
-    return diagnostic;
-  }
-  void compareHyperInputs();
-  void compareSkippedCounters();
-  bool haveSameCounters();
-  void compareParameter(const ParameterSemantics &a,
-                        const ParameterSemantics &b);
-  void compareElements(const ParameterSemantics &a, const ParameterSemantics &b,
-                       const IntervalSemantics &x, const IntervalSemantics &y,
-                       int64_t element);
-  /// Adds that a number is |a|, and expected to be |expected|. Numbers differ
-  /// only if there is an example of it.
-  void describeDifference(InFlightDiagnostic &diagnostic, Operation *op, Expr a,
-                          Expr expected, StringRef reason = "");
-  std::optional<Beyond> findGrowthOrLoss(const Number &number,
-                                         const Number &expected,
-                                         bool isCounter);
-  bool differByNorm(Expr a, Expr expected);
-  void reportNorm();
-  bool dependsOnNextScale(Expr a);
-  bool areEqual(Expr a, Expr b, const ParameterSemantics *parameter = nullptr) {
-    return equality.areEqual(a, b, parameter);
-  }
-  void compareScalars(StringRef kind,
-                      ArrayRef<std::pair<std::string, Number>> a,
-                      ArrayRef<std::pair<std::string, Number>> b,
-                      bool isApplied = true);
-
-  Proof &proof;
-  const StepSemantics &first;
-  const StepSemantics &second;
-  Equality equality;
-  /// A gradient that differs by its norm only.
-  struct Clipped {
-    Operation *writer;
-    StringRef name;
-    Expr actual;
-    Expr expected;
-  };
-  std::optional<Clipped> clipped;
-};
-} // namespace
 
 /// How much there is to read.
 static size_t getSize(Expr a) {
@@ -141,7 +84,7 @@ bool Comparison::differByNorm(Expr a, Expr expected) {
 /// Reports the norm once, although all parameters may be clipped by it.
 void Comparison::reportNorm() {
   unsigned errors = proof.report.getNumErrors();
-  compareScalars("result", first.results, second.results);
+  compareScalars("", ScalarKind::result, first.results, second.results);
   if (proof.report.getNumErrors() > errors)
     return;
   // The step reports no norm.
@@ -314,137 +257,6 @@ void Comparison::compareParameter(const ParameterSemantics &a,
   }
 }
 
-/// What makes a scalar less exact than |expected|, which it equals.
-std::optional<Beyond> Comparison::findGrowthOrLoss(const Number &number,
-                                                   const Number &expected,
-                                                   bool isCounter) {
-  if (auto beyond =
-          findGrowth(number, expected, getScalarType(expected.expr, first)))
-    return beyond;
-  if (auto beyond =
-          isCounter ? findGrowthOfCounter(number, expected) : std::nullopt)
-    return beyond;
-  return equality.findLost(number.expr, expected.expr, /*parameter=*/nullptr);
-}
-
-void Comparison::compareScalars(StringRef kind,
-                                ArrayRef<std::pair<std::string, Number>> a,
-                                ArrayRef<std::pair<std::string, Number>> b,
-                                bool isApplied) {
-  llvm::StringMap<const Number *> expectedByName, byName;
-  for (auto &[name, number] : a)
-    expectedByName.try_emplace(name, &number);
-  for (auto &[name, number] : b)
-    byName.try_emplace(name, &number);
-  for (auto &[name, expected] : a) {
-    const Number *number = byName.lookup(name);
-    if (!number)
-      error(second.step) << kind << " '" << name << "' is missing";
-    else if (isApplied ? !areEqual(number->expr, expected.expr)
-                       : !equality.areEqualIfNotApplied(number->expr,
-                                                        expected.expr)) {
-      InFlightDiagnostic diagnostic = error(second.step);
-      diagnostic << kind << " '" << name << "'";
-      describeDifference(diagnostic, second.step, number->expr, expected.expr);
-    } else if (auto narrowing =
-                   number->roundings.findNarrower(expected.roundings)) {
-      InFlightDiagnostic diagnostic = error(second.step);
-      diagnostic << kind << " '" << name
-                 << "': " << narrowing->source.describe() << " went through "
-                 << narrowing->actual.describe() << ", expected "
-                 << narrowing->expected.describe();
-      Report::attach(diagnostic, second.step->getLoc(),
-                     findRounding(narrowing->actual, narrowing->expected));
-    } else if (auto beyond = number->roundings.findBeyond(expected.roundings)) {
-      InFlightDiagnostic diagnostic = error(second.step);
-      diagnostic << kind << " '" << name << "': " << beyond->text;
-      Report::attach(diagnostic, second.step->getLoc(), beyond->example);
-    } else if (auto beyond = findGrowthOrLoss(*number, expected,
-                                              kind.ends_with("counter"))) {
-      InFlightDiagnostic diagnostic = error(second.step);
-      diagnostic << kind << " '" << name << "': " << beyond->text;
-      Report::attach(diagnostic, second.step->getLoc(), beyond->example);
-    } else if (std::string foreign =
-                   number->roundings.findForeignInput(expected.roundings);
-               !foreign.empty()) {
-      error(second.step) << kind << " '" << name << "' " << foreign;
-    }
-  }
-  for (auto &[name, number] : b)
-    if (!expectedByName.contains(name))
-      error(second.step) << kind << " '" << name
-                         << "' is none of the other step";
-}
-
-/// The inputs from which state is computed, also those that make no difference
-/// over the reals. The step is refused where one of them is nan.
-static std::set<std::string> getHyperInputs(const StepSemantics &semantics) {
-  std::set<std::string> inputs;
-  llvm::DenseSet<const void *> seen;
-  auto add = [&](const Number &number) {
-    if (seen.insert(number.roundings.getKey()).second)
-      number.roundings.addNames(SourceKind::input, inputs);
-  };
-  for (auto &[name, parameter] : semantics.parameters)
-    for (const IntervalSemantics &interval : parameter.intervals)
-      for (auto &[role, number] : interval.roles)
-        add(number);
-  for (auto &[name, number] : semantics.counters)
-    add(number);
-  return inputs;
-}
-
-/// Counters of a group with `absent skip` stay as they are without its
-/// gradients, and those of no other group. Those that always stay ask for none.
-void Comparison::compareSkippedCounters() {
-  auto find = [](const StepSemantics &semantics, const std::string &role) {
-    auto it = semantics.countersSkippedWith.find(role);
-    return it == semantics.countersSkippedWith.end() ? SkippedWith()
-                                                     : it->second;
-  };
-  for (auto &[role, number] : first.counters) {
-    SkippedWith expected = find(first, role), members = find(second, role);
-    if (areSame(expected, members) ||
-        number.expr == proof.algebra.base({BaseKind::old, role}))
-      continue;
-    auto whereAbsent = [](const SkippedWith &group) {
-      return group ? " where no gradient of " + *group + " arrived"
-                   : " where gradients are absent";
-    };
-    error(second.step) << "counter '" << role << "' "
-                       << (members ? "stays" : "changes")
-                       << whereAbsent(members) << ", expected to "
-                       << (expected ? "stay" : "change")
-                       << whereAbsent(expected);
-  }
-}
-
-void Comparison::compareHyperInputs() {
-  std::set<std::string> expected = getHyperInputs(first);
-  for (const std::string &input : getHyperInputs(second))
-    if (expected.count(input) == 0)
-      error(second.step) << "new state is computed from " << input
-                         << ", expected otherwise: the step would be refused "
-                            "where this is not finite";
-}
-
-/// Reports counters that one step alone has.
-bool Comparison::haveSameCounters() {
-  unsigned errors = proof.report.getNumErrors();
-  llvm::StringSet<> expected, actual;
-  for (auto &[name, number] : first.counters)
-    expected.insert(name);
-  for (auto &[name, number] : second.counters)
-    actual.insert(name);
-  for (auto &[name, number] : first.counters)
-    if (!actual.contains(name))
-      error(second.step) << "counter '" << name << "' is missing";
-  for (auto &[name, number] : second.counters)
-    if (!expected.contains(name))
-      error(second.step) << "the other step has no counter '" << name << "'";
-  return proof.report.getNumErrors() == errors;
-}
-
 void Comparison::run() {
   if (!(first.axes == second.axes)) {
     proof.report.opError(second.step)
@@ -525,20 +337,24 @@ void Comparison::run() {
   if (isOfNorm)
     reportNorm();
   compareSkippedCounters();
-  compareScalars("counter", first.counters, second.counters);
-  compareScalars("after a skipped step, counter", first.skipped, second.skipped,
+  compareScalars("", ScalarKind::counter, first.counters, second.counters);
+  compareScalars("after a skipped step, ", ScalarKind::counter, first.skipped,
+                 second.skipped,
                  /*isApplied=*/false);
-  compareScalars("initial value of counter", first.initials, second.initials,
+  compareScalars("initial value of ", ScalarKind::counter, first.initials,
+                 second.initials,
                  /*isApplied=*/false);
   if (!isOfNorm)
-    compareScalars("result", first.results, second.results);
+    compareScalars("", ScalarKind::result, first.results, second.results);
   // A mistake in a result is one in each kind of step.
   if (!proof.report.hasErrors()) {
     if (maySkip(first))
-      compareScalars("of a skipped step, result", first.skippedResults,
-                     second.skippedResults, /*isApplied=*/false);
-    compareScalars("of a refused step, result", first.refusedResults,
-                   second.refusedResults, /*isApplied=*/false);
+      compareScalars("of a skipped step, ", ScalarKind::result,
+                     first.skippedResults, second.skippedResults,
+                     /*isApplied=*/false);
+    compareScalars("of a refused step, ", ScalarKind::result,
+                   first.refusedResults, second.refusedResults,
+                   /*isApplied=*/false);
   }
   // Callers know results by their position, too.
   for (auto [a, b] : llvm::zip(first.results, second.results))

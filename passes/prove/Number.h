@@ -75,7 +75,8 @@ struct Number {
   /// How often both grew where paths meet. A number of which the error grows
   /// with each backward pass has no bound.
   unsigned growths = 0;
-  /// Of counters that were compared on its way: how often they were rounded.
+  /// The most roundings of two counters, together, that were compared on its
+  /// way.
   double roundingsCompared = 0;
   /// The operations that computed it, one after the other, and the numbers that
   /// they began with; 0: none. Two numbers that are equal over the reals have

@@ -42,8 +42,8 @@ static double getErrorOfChoice(const Number &condition) {
   return condition.error > kLittle ? condition.error : 0;
 }
 
-/// Whether |a| is a counter, or less it, and a whole number. Counters that are
-/// compared for equality are whole numbers, which no addition rounds.
+/// Whether |a| is a whole number plus or minus at most one counter. Counters
+/// that are compared for equality are whole numbers, which no addition rounds.
 static bool isCounterAndWhole(Expr a) {
   unsigned counters = 0;
   for (const Term &term : a->getTerms()) {
@@ -118,7 +118,7 @@ void prove::computeError(Operation &op, ArrayRef<Number> operands,
   }
 }
 
-/// What two roundings do.
+/// An example of two roundings.
 static constexpr char kRoundedTwice[] =
     "counterexample: 1 / 49 * 49 is 0.99999999999999989";
 

@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
   zero::test::MpiProcesses processes(argc, argv);
   transformer::Launch launch;
   launch.rank = int(processes.getRank());
+  launch.localRank = launch.rank; // on one machine
   launch.ranks = int(processes.getNumRanks());
   launch.connect = [&] {
     zero_rt_group *group = processes.createGroup();

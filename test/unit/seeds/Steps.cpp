@@ -95,7 +95,7 @@ static GroupKind getGroupKind() {
 /// That live.
 static int stepsOnGpu = 0;
 
-/// What setProcesses has set, and how many steps ran on it.
+/// The argument of setProcesses, and the number of steps that ran on it.
 static const Processes *processes = nullptr;
 static int64_t stepsOnProcesses = 0;
 

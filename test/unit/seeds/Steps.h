@@ -43,7 +43,7 @@ std::vector<Way> getWays();
 /// From now on compiled steps for as many ranks as |processes| has run on
 /// these. Each process makes the same tests.
 void setProcesses(const Processes *processes);
-/// How many steps have run on processes.
+/// The number of steps that have run on processes.
 int64_t getNumStepsOnProcesses();
 
 /// The gradients of one backward pass on one rank, by the name of the
