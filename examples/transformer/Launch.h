@@ -24,8 +24,8 @@ struct Launch {
   std::function<zero_rt_group *()> connect;
 };
 
-/// What torchrun, srun or mpiexec has put into the environment. Ends the
-/// program if that is no rank.
+/// The rank that torchrun, srun or mpiexec has put into the environment. Ends
+/// the program if there is none.
 Launch readLaunch();
 
 } // namespace transformer

@@ -18,8 +18,8 @@
 
 namespace transformer {
 
-/// What the ranks of this process share: those of all threads, or one. Between
-/// two barriers a field is written by its rank, or by the first one alone.
+/// Data that the ranks of this process share: all ranks, or one. Between two
+/// barriers a field is written by its rank, or by the first one alone.
 struct Shared {
   Shared(const Options &options, const Text &text,
          const zero_rt_library &library, const Launch *launch);

@@ -26,7 +26,7 @@ struct TrainResult {
   int64_t skipped = 0;                    // steps
   double lossScale = 1;                   // at the end
   std::vector<zero_rt_counters> counters; // by rank, of those of this process
-  // What follows needs all ranks in one process.
+  // The rest needs all ranks in one process.
   std::vector<std::vector<float>> parameters; // of copy 0, at the end
   bool ranksAgree = true;                     // bit by bit
   double difference = 0;                      // max |p - p_ref| over all ranks

@@ -68,7 +68,7 @@ def test_clipping_by_torch() -> None:
 
 
 def test_options_of_a_step() -> None:
-    """What users write between steps, as they may, is checked before the step."""
+    """Values that users write between steps are checked before the step."""
     model = make()
     optimizer = zo.AdamW(model, lr=0.1, max_norm=1.0)
     step_once(model, optimizer)
