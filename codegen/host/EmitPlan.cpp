@@ -44,6 +44,9 @@ static json::Object countBytes(zrt::ProgramOp program, const Tables &tables,
   for (auto [i, row] : llvm::enumerate(tables.buffers)) {
     if (row.shares >= 0)
       continue; // counted where the memory is
+    // It is allocated when a backward pass is not the only one.
+    if (row.on_demand && row.role == ZERO_RT_ROLE_ACCUMULATOR && !several)
+      continue;
     auto it = roles.find(i);
     int64_t role =
         it == roles.end() ? row.role : static_cast<int64_t>(it->second);

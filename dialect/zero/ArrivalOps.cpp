@@ -43,8 +43,12 @@ ParseResult MicroBatchesOp::parse(OpAsmParser &parser, OperationState &result) {
   Type type;
   SMLoc loc = parser.getCurrentLocation();
   Region *region = result.addRegion();
-  if (parser.parseKeyword("in") || parser.parseType(type) ||
-      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+  if (parser.parseKeyword("in") || parser.parseType(type))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("apart")))
+    result.addAttribute(getApartAttrName(result.name),
+                        parser.getBuilder().getUnitAttr());
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
       parser.parseRegion(*region))
     return failure();
   result.addAttribute(getAccumulatorTypeAttrName(result.name),
@@ -66,9 +70,9 @@ ParseResult MicroBatchesOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void MicroBatchesOp::print(OpAsmPrinter &printer) {
-  printer << " in " << getAccumulatorType() << " ";
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
-                                           {getAccumulatorTypeAttrName()});
+  printer << " in " << getAccumulatorType() << (getApart() ? " apart " : " ");
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getAccumulatorTypeAttrName(), getApartAttrName()});
   printer.printRegion(getBody());
 }
 

@@ -180,6 +180,11 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
     values are partial over `micro`. Results are not. A result also has no `reduced` axis: from
     here on its gradient counts as summed.
 
+    `apart` says where the sum is (`zero-place-accumulators` sets it): each backward pass
+    stores its gradients in the type in which they arrive, and the sum has memory of its own,
+    which a step of one backward pass does not need. Without `apart` a gradient that is not
+    reduced in the body is stored in the element type of the sum, and later ones are added to it.
+
     Constraints:
 
     - `micro_batches_c1`: yielded values are partial over `micro`. Reason: any other value
@@ -197,7 +202,7 @@ def Zero_MicroBatchesOp : Zero_Op<"micro_batches",
     }
     ```
   }];
-  let arguments = (ins TypeAttr:$accumulator_type);
+  let arguments = (ins TypeAttr:$accumulator_type, UnitAttr:$apart);
   let regions = (region SizedRegion<1>:$body);
   let results = (outs Variadic<Zero_Value>:$sums);
   let skipDefaultBuilders = 1;

@@ -47,9 +47,8 @@ inline bool isSame(llvm::ArrayRef<mlir::StringAttr> axes,
          });
 }
 
-/// Checks that |buffer| keeps its memory over |what|, such as "steps".
-mlir::LogicalResult requireLasting(mlir::Operation *op, BufferOp buffer,
-                                   llvm::StringRef what = "steps");
+/// Checks that |buffer| keeps its memory across steps.
+mlir::LogicalResult requireLasting(mlir::Operation *op, BufferOp buffer);
 
 /// Checks that |buffer| has the rows of a bucket |name|, of type |rows|.
 mlir::LogicalResult requireShape(mlir::Operation *op, BufferOp buffer,

@@ -44,12 +44,17 @@ LogicalResult AccumulatorOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(buffer))
     return failure();
   // accumulator_c2
-  if (buffer->getRole() != Role::gradient)
+  if (buffer->getRole() != Role::gradient &&
+      buffer->getRole() != Role::accumulator)
     return emitOpError() << "buffer " << getBufferAttr() << " has role "
                          << stringifyRole(buffer->getRole())
-                         << ", expected gradient";
+                         << ", expected gradient or accumulator";
   // accumulator_c3
-  return requireLasting(*this, *buffer, "backward passes");
+  if (buffer->getShares())
+    return emitOpError() << "buffer " << getBufferAttr()
+                         << " lives across backward passes and must not share "
+                            "memory";
+  return success();
 }
 
 /// accumulator_c4 and accumulator_c5

@@ -190,13 +190,11 @@ LogicalResult SegmentsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// Checks that |buffer| keeps its contents across steps.
-LogicalResult zrt::requireLasting(Operation *op, BufferOp buffer,
-                                  StringRef what) {
+LogicalResult zrt::requireLasting(Operation *op, BufferOp buffer) {
   if (!buffer.getOnDemand() && !buffer.getShares())
     return success();
   return op->emitOpError() << "buffer @" << buffer.getSymName()
-                           << " lives across " << what << " and must not "
+                           << " lives across steps and must not "
                            << (buffer.getOnDemand() ? "be on demand"
                                                     : "share memory");
 }

@@ -348,8 +348,10 @@ def Zrt_AccumulatorOp : Zrt_UserOp<"accumulator"> {
     Constraints:
 
     - `accumulator_c1`: bucket and buffer exist;
-    - `accumulator_c2`: the buffer has the bucket's shape, and holds gradients;
-    - `accumulator_c3`: the buffer is not on demand and shares no memory;
+    - `accumulator_c2`: the buffer has the bucket's shape, and the role `gradient` or
+      `accumulator`;
+    - `accumulator_c3`: the buffer shares no memory. It may be on demand, so that a step of one
+      backward pass has no accumulator;
     - `accumulator_c4`: each bucket of the program has one, or none has;
     - `accumulator_c5`: the symbols of `prescaled` are `accumulation`, `tokens`, `loss_scale`
       and axes of the mesh.

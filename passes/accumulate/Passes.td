@@ -25,7 +25,10 @@ def PlaceAccumulatorsPass : Pass<"zero-place-accumulators", "::mlir::ModuleOp"> 
     caller must ensure this, and the runtime checks it.
 
     At stage 1 only steps of one backward pass (`one_backward`) change. Such a step has no
-    accumulator, so stages 1 and 2 are the same.
+    accumulator, so stages 1 and 2 are the same. With `apart` another step gets an accumulator
+    apart from its gradients (`zero.micro_batches ... apart`). These then stay in the type in
+    which they arrive, so that a producer may write them in place, and a step that happens to
+    have one backward pass needs no accumulator. A step of several needs memory for both.
 
     *Requires:* the form that `zero-insert-collectives` leaves.
 
@@ -35,6 +38,8 @@ def PlaceAccumulatorsPass : Pass<"zero-place-accumulators", "::mlir::ModuleOp"> 
   let dependentDialects = ["::zero::ZeroDialect"];
   let options = [
     Option<"stage", "stage", "int", "2", "ZeRO stage: 1, 2 or 3">,
+    Option<"apart", "apart", "bool", "false",
+           "At stage 1, keep gradients as they arrive, and sum them apart">,
   ];
 }
 

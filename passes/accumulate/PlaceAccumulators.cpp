@@ -77,8 +77,16 @@ struct PlaceAccumulatorsPass
   void runOnOperation() override {
     SymbolTableCollection symbols;
     for (auto step : getOperation().getOps<StepOp>()) {
-      if (stage < 2 && !step.getOneBackward())
+      if (apart && step.getOneBackward()) {
+        step.emitError() << "is one_backward, so it has no accumulator; leave "
+                            "'accumulate=apart' out";
+        return signalPassFailure();
+      }
+      if (stage < 2 && !step.getOneBackward()) {
+        for (auto op : step.getBody().getOps<MicroBatchesOp>())
+          op.setApart(apart);
         continue;
+      }
       for (auto op : llvm::to_vector(step.getBody().getOps<MicroBatchesOp>()))
         moveReductionsIn(op, symbols);
     }

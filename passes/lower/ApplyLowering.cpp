@@ -10,19 +10,6 @@
 using namespace mlir;
 using namespace zero;
 
-/// Whether the sum of |bucket| over |axes| may be taken before apply, in a
-/// backward pass that the caller hints is the last.
-static bool maySumEarly(const BucketBuffers &bucket, ArrayAttr axes) {
-  // A pipeline stage may close a backward pass that another stage has not
-  // begun. So pipeline stages do not wait for each other until all backward
-  // passes are closed.
-  bool crossesStages =
-      llvm::any_of(bucket.gradientType.getStageAxes(), [&](StringAttr axis) {
-        return llvm::is_contained(axes, axis);
-      });
-  return !bucket.summedInLoop && !bucket.isSummedAtApply && !crossesStages;
-}
-
 void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   Value input = op.getInput();
   FlatSymbolRefAttr symbol = bucketOfValue.lookup(input);
@@ -32,11 +19,12 @@ void StepLowering::lowerGradientSum(AllReduceOp op, FlatSymbolRefAttr buffer) {
   // sum must not travel in the reduce dtype, which would round it again.
   if (!hasReduceDtype && !isOfSeveral(op.getAxes())) {
     // The buffer holds the sum already.
-  } else if (maySumEarly(bucket, op.getAxes()) && !hasReduceDtype) {
+  } else if (bucket.maySumEarly(op.getAxes()) && !hasReduceDtype) {
     bucket.sums.push_back({op.getLoc(), op.getAxesAttr()});
   } else {
     FlatSymbolRefAttr addends =
-        hasReduceDtype ? prepareAddends(*program, *calls, bucket) : buffer;
+        hasReduceDtype ? prepareAddends(*program, *calls, bucket, buffer)
+                       : buffer;
     calls->call<zrt::AllReduceOp>(
         addends, addends == buffer ? FlatSymbolRefAttr() : buffer,
         op.getAxesAttr());
@@ -308,13 +296,13 @@ LogicalResult StepLowering::lower(Operation *op) {
     return lowerTransfer(transfer);
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
     BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(scatter.getInput()));
-    if (maySumEarly(bucket, scatter.getAxes())) {
+    if (bucket.maySumEarly(scatter.getAxes())) {
       bucket.sums.push_back(
           {scatter.getLoc(), scatter.getAxesAttr(), /*scatters=*/true});
     } else {
       calls->call<zrt::ReduceScatterOp>(
-          prepareAddends(*program, *calls, bucket), bucket.reduced,
-          scatter.getAxesAttr());
+          prepareAddends(*program, *calls, bucket, bucket.gradient),
+          bucket.reduced, scatter.getAxesAttr());
       bucket.isSummedAtApply = true;
     }
     bufferOfValue[scatter.getOutput()] = bucket.reduced;

@@ -26,6 +26,9 @@ static std::string mangle(StringRef name, ArrayRef<Type> types) {
 static Value convert(OpBuilder &builder, Location loc, Value value, Type type) {
   if (value.getType() == type)
     return value;
+  // Neither of bf16 and f16 is wider than the other.
+  if (value.getType().getIntOrFloatBitWidth() == type.getIntOrFloatBitWidth())
+    value = builder.create<arith::ExtFOp>(loc, builder.getF32Type(), value);
   if (value.getType().getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
     return builder.create<arith::ExtFOp>(loc, type, value);
   return builder.create<arith::TruncFOp>(loc, type, value);

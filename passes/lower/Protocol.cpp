@@ -1,4 +1,5 @@
-//===- Protocol.cpp - Buffers of a bucket and when they are used ----------===//
+//===- Protocol.cpp - When the buffers of a bucket are used
+//----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,141 +14,18 @@ using namespace zero;
 using zrt::Event;
 using zrt::Role;
 
-void zero::declareBucket(ProgramBuilder &program, BucketBuffers &bucket) {
-  StringRef name = bucket.op.getSymName();
-  Type master = bucket.optimizer.getMasterType();
-  bucket.gradient =
-      program.buffer(name + ".gradient", bucket.gradientType, Role::gradient);
-  if (bucket.reduceDtype)
-    bucket.reduceBuffer = program.buffer(
-        name + ".wire", bucket.gradientType.withElementType(bucket.reduceDtype),
-        Role::gradient);
-  if (bucket.reducedType)
-    bucket.reduced =
-        program.buffer(name + ".reduced", bucket.reducedType, Role::gradient);
-  bucket.parameters =
-      program.buffer(name + ".parameters", bucket.keptType, Role::parameter);
-  if (bucket.keepsSlices())
-    bucket.unsharded = declareUnsharded(program, bucket);
-  bucket.master = bucket.parameters;
-  bool copiesBack = bucket.isOffloaded() && !bucket.keptType.isOnHost();
-  if (master != bucket.storageType || copiesBack)
-    bucket.master =
-        program.buffer(name + ".master",
-                       bucket.ownedType.withElementType(master), Role::state);
-  if (master != bucket.storageType && copiesBack)
-    bucket.staging = program.buffer(
-        name + ".staging", bucket.ownedType.withElementType(bucket.storageType),
-        Role::parameter);
-
-  OpBuilder &builder = program.getBuilder();
-  Location loc = bucket.op.getLoc();
-  auto symbol = FlatSymbolRefAttr::get(bucket.op);
-  auto addState = [&](StringRef role, FlatSymbolRefAttr buffer) {
-    builder.create<zrt::StateOp>(loc, builder.getStringAttr(role), symbol,
-                                 buffer);
-  };
-  addState("parameter", bucket.parameters);
-  // If master weights have the type of the parameters, they are a copy of the
-  // parameters on the host and no state.
-  if (master != bucket.storageType)
-    addState("master", bucket.master);
-  for (auto [state, type] : llvm::zip_equal(
-           bucket.optimizer.getStateNames().getAsRange<StringAttr>(),
-           bucket.optimizer.getStateTypes())) {
-    FlatSymbolRefAttr buffer =
-        program.buffer(name + "." + state.getValue(),
-                       bucket.ownedType.withElementType(type), Role::state);
-    bucket.states.push_back(buffer);
-    addState(state, buffer);
-  }
-  bucket.whole = program.segments(name + ".whole", {bucket.op.getRowLength()});
-
-  Type arrival = bucket.op.getArrivalType();
-  Type kept = bucket.gradientType.getElementType();
-  builder.create<zrt::BucketTableOp>(
-      loc, symbol, bucket.gradient, program.storeKernel(arrival, kept),
-      program.addKernel(arrival, kept), bucket.parameters,
-      bucket.master != bucket.parameters ? bucket.master : FlatSymbolRefAttr(),
-      bucket.staging, bucket.unsharded, /*writable=*/ArrayAttr(),
-      /*readable=*/ArrayAttr());
-}
-
-/// The number of buckets that are open at once if each bucket is reduced in the
-/// loop: one bucket is filled while the previous one waits for its last
-/// gradients.
-static constexpr int64_t kOpenBuckets = 2;
-
-/// Gives buffers of buckets that are never in use together one memory, as large
-/// as the largest of them. These buffers are gradients, of which |kOpenBuckets|
-/// are open, or copies in the reduce dtype. Each pipeline stage has memory of
-/// its own. A gradient that is open to the end of the backward pass has its own
-/// memory, so that no gradient waits for it.
-static void shareMemory(ProgramBuilder &program, BucketMap &buckets,
-                        FlatSymbolRefAttr BucketBuffers::*buffer) {
-  struct Ring {
-    ArrayRef<AxisCoordinate> stages;
-    zrt::BufferOp owners[kOpenBuckets];
-    int64_t next = 0;
-  };
-  SmallVector<Ring> rings;
-  auto forEach = [&](auto &&function) {
-    for (Ring &ring : rings)
-      ring.next = 0;
-    for (auto &bucket : llvm::make_second_range(buckets)) {
-      bool isGradient = buffer == &BucketBuffers::gradient;
-      if (!(bucket.*buffer) || (isGradient && bucket.isOpenToTheEnd))
-        continue;
-      ArrayRef<AxisCoordinate> stages = bucket.gradientType.getPresent();
-      auto *ring = llvm::find_if(
-          rings, [&](const Ring &ring) { return ring.stages == stages; });
-      if (ring == rings.end()) {
-        rings.emplace_back().stages = stages;
-        ring = &rings.back();
-      }
-      function(program.getBuffer(bucket.*buffer),
-               ring->owners[ring->next++ % kOpenBuckets]);
-    }
-  };
-  forEach([](zrt::BufferOp buffer, zrt::BufferOp &owner) {
-    if (!owner || buffer.getNumBytes() > owner.getNumBytes())
-      owner = buffer;
-  });
-  forEach([](zrt::BufferOp buffer, zrt::BufferOp &owner) {
-    if (buffer != owner)
-      buffer.setSharesAttr(FlatSymbolRefAttr::get(owner));
-  });
-}
-
-FlatSymbolRefAttr zero::prepareAddends(ProgramBuilder &program,
-                                       HandlerBuilder &calls,
-                                       const BucketBuffers &bucket) {
-  if (!bucket.reduceBuffer)
-    return bucket.gradient;
-  // Behind the loop the memory of the gradient may be that of another bucket.
-  FlatSymbolRefAttr addends =
-      bucket.scatterAxes ? bucket.gradient : bucket.getAccumulator();
-  calls.call<zrt::LaunchOp>(
-      program.storeKernel(bucket.gradientType.getElementType(),
-                          bucket.reduceDtype),
-      program.getBuilder().getArrayAttr({addends, bucket.reduceBuffer}),
-      bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
-      /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
-  return bucket.reduceBuffer;
-}
-
-/// Calls all |sums| of |bucket|.
+/// Calls all |sums| of |bucket|, of the addends in |buffer|.
 static void emitSums(ProgramBuilder &program, HandlerBuilder &calls,
-                     const BucketBuffers &bucket) {
-  FlatSymbolRefAttr buffer = bucket.gradient;
+                     const BucketBuffers &bucket, FlatSymbolRefAttr buffer) {
   for (const GradientSum &sum : bucket.sums) {
     calls.setLoc(sum.loc);
     if (!sum.scatters) {
       calls.call<zrt::AllReduceOp>(buffer, FlatSymbolRefAttr(), sum.axes);
       continue;
     }
-    calls.call<zrt::ReduceScatterOp>(prepareAddends(program, calls, bucket),
-                                     bucket.reduced, sum.axes);
+    calls.call<zrt::ReduceScatterOp>(
+        prepareAddends(program, calls, bucket, buffer), bucket.reduced,
+        sum.axes);
     buffer = bucket.reduced;
   }
 }
@@ -189,28 +67,38 @@ static FlatSymbolRefAttr buildSequence(ProgramBuilder &program,
   return program.sequence(name, symbols, handlers);
 }
 
+using SumKernel = FlatSymbolRefAttr (ProgramBuilder::*)(Type, Type);
+
+/// Stores the gradient of |bucket| in |target| by the kernel |sum|, or adds it.
+static void launchSum(ProgramBuilder &program, HandlerBuilder &calls,
+                      const BucketBuffers &bucket, SumKernel sum,
+                      FlatSymbolRefAttr target) {
+  calls.call<zrt::LaunchOp>(
+      (program.*sum)(bucket.gradientType.getElementType(),
+                     program.getElementType(target)),
+      program.getBuilder().getArrayAttr({bucket.gradient, target}),
+      bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
+      /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
+}
+
 /// Zeroes the gradients that did not arrive, and then sums over the ranks into
 /// this rank's slice of the bucket by |ReduceT|. A bucket without axes to
 /// scatter over is stored or added by the kernel |sum|.
 template <typename ReduceT>
-static FlatSymbolRefAttr
-buildLoopSequence(ProgramBuilder &program, BucketMap &buckets, StringRef name,
-                  FlatSymbolRefAttr (ProgramBuilder::*sum)(Type, Type)) {
+static FlatSymbolRefAttr buildLoopSequence(ProgramBuilder &program,
+                                           BucketMap &buckets, StringRef name,
+                                           SumKernel sum) {
   auto close = [&](HandlerBuilder &calls, BucketBuffers &bucket,
                    FlatSymbolRefAttr symbol) {
     calls.call<zrt::FillMissingOp>(symbol);
     if (bucket.scatterAxes) {
       calls.setLoc(bucket.scatterLoc);
-      calls.call<ReduceT>(prepareAddends(program, calls, bucket),
-                          bucket.reduced, bucket.scatterAxes);
+      calls.call<ReduceT>(
+          prepareAddends(program, calls, bucket, bucket.gradient),
+          bucket.reduced, bucket.scatterAxes);
       return;
     }
-    Type kept = bucket.gradientType.getElementType();
-    calls.call<zrt::LaunchOp>(
-        (program.*sum)(kept, kept),
-        program.getBuilder().getArrayAttr({bucket.gradient, bucket.reduced}),
-        bucket.whole, /*own=*/ArrayAttr(), /*sum=*/FlatSymbolRefAttr(),
-        /*sum_index=*/IntegerAttr(), /*first_stage=*/UnitAttr());
+    launchSum(program, calls, bucket, sum, bucket.reduced);
   };
   return buildSequence(program, buckets, name, close);
 }
@@ -227,15 +115,21 @@ public:
 
 private:
   using Handlers = SmallVector<FlatSymbolRefAttr>;
+  struct Accumulation;
 
   FlatSymbolRefAttr
   handler(StringRef name,
           llvm::function_ref<void(HandlerBuilder &, BucketBuffers &)> each);
   FlatSymbolRefAttr packHandler(StringRef name, bool accumulate);
   FlatSymbolRefAttr buildOnlySequence(StringRef name);
+  FlatSymbolRefAttr fillHandler();
+  void addToSum(HandlerBuilder &calls, BucketBuffers &bucket);
+  void declareAccumulators();
   void buildRoleChanges();
   void buildOneBackward();
   void buildSummedInLoop();
+  Accumulation accumulateInPlace();
+  Accumulation accumulateApart();
   void buildSummedAtApply();
   void transition(StringRef state, Event event, StringRef target,
                   const Handlers &handlers, FlatSymbolRefAttr sequence = {});
@@ -276,7 +170,7 @@ FlatSymbolRefAttr ProtocolBuilder::buildOnlySequence(StringRef name) {
       program, buckets, name,
       [&](HandlerBuilder &calls, BucketBuffers &bucket, auto symbol) {
         calls.call<zrt::FillMissingOp>(symbol);
-        emitSums(program, calls, bucket);
+        emitSums(program, calls, bucket, bucket.gradient);
       });
 }
 
@@ -304,6 +198,29 @@ void ProtocolBuilder::end(StringRef state, Handlers close,
   transition(state, Event::measure, "measured", measure, sequence);
 }
 
+void ProtocolBuilder::declareAccumulators() {
+  for (auto &bucket : llvm::make_second_range(buckets))
+    program.getBuilder().create<zrt::AccumulatorOp>(
+        bucket.op.getLoc(), FlatSymbolRefAttr::get(bucket.op),
+        bucket.getAccumulator(), bucket.prescaled);
+}
+
+/// Zeroes the gradients that did not arrive.
+FlatSymbolRefAttr ProtocolBuilder::fillHandler() {
+  return handler(
+      "close_first", [](HandlerBuilder &calls, BucketBuffers &bucket) {
+        calls.call<zrt::FillMissingOp>(FlatSymbolRefAttr::get(bucket.op));
+      });
+}
+
+/// Zeroes the gradients of |bucket| that did not arrive, and adds all to the
+/// sum of the earlier backward passes.
+void ProtocolBuilder::addToSum(HandlerBuilder &calls, BucketBuffers &bucket) {
+  calls.call<zrt::FillMissingOp>(FlatSymbolRefAttr::get(bucket.op));
+  launchSum(program, calls, bucket, &ProgramBuilder::addKernel,
+            bucket.accumulator);
+}
+
 void ProtocolBuilder::buildRoleChanges() {
   auto setRoleTo = [&](Role role) {
     return [&, role](HandlerBuilder &calls, BucketBuffers &bucket) {
@@ -312,10 +229,7 @@ void ProtocolBuilder::buildRoleChanges() {
           zrt::RoleAttr::get(program.getBuilder().getContext(), role));
     };
   };
-  for (auto &bucket : llvm::make_second_range(buckets))
-    program.getBuilder().create<zrt::AccumulatorOp>(
-        bucket.op.getLoc(), FlatSymbolRefAttr::get(bucket.op),
-        bucket.getAccumulator(), bucket.prescaled);
+  declareAccumulators();
   beginNext = handler("begin_next", setRoleTo(Role::accumulator));
   reset = handler("reset", setRoleTo(Role::gradient));
 }
@@ -326,7 +240,7 @@ void ProtocolBuilder::buildOneBackward() {
   FlatSymbolRefAttr store = packHandler("arrive", /*accumulate=*/false);
   FlatSymbolRefAttr close;
   if (buckets.front().second.summedInLoop) {
-    shareMemory(program, buckets, &BucketBuffers::gradient);
+    shareBucketMemory(program, buckets, &BucketBuffers::gradient);
     close = buildLoopSequence<zrt::ReduceScatterOp>(
         program, buckets, "first", &ProgramBuilder::storeKernel);
   } else {
@@ -346,7 +260,7 @@ void ProtocolBuilder::buildOneBackward() {
 void ProtocolBuilder::buildSummedInLoop() {
   FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
   FlatSymbolRefAttr storeNext = packHandler("arrive_next", false);
-  shareMemory(program, buckets, &BucketBuffers::gradient);
+  shareBucketMemory(program, buckets, &BucketBuffers::gradient);
   FlatSymbolRefAttr first = buildLoopSequence<zrt::ReduceScatterOp>(
       program, buckets, "first", &ProgramBuilder::storeKernel);
   FlatSymbolRefAttr next = buildLoopSequence<zrt::ReduceScatterAddOp>(
@@ -370,6 +284,54 @@ void ProtocolBuilder::buildSummedInLoop() {
   transition("next", Event::discard, "idle", {reset}, next);
 }
 
+/// How the gradients of several backward passes become a sum.
+struct ProtocolBuilder::Accumulation {
+  FlatSymbolRefAttr store,
+      add; // an arriving gradient: of the first pass, later
+  Handlers closeFirst, closeNext; // what gradients are missing, and what to add
+  Handlers keepFirst;             // where another pass may follow the first
+  Handlers beginNext;
+  Handlers release; // when the sum is no longer needed
+};
+
+/// One buffer has the gradient and the sum: later gradients are added as they
+/// arrive. In the first backward pass a missing gradient counts as zero. In
+/// later ones it adds nothing.
+ProtocolBuilder::Accumulation ProtocolBuilder::accumulateInPlace() {
+  Accumulation sum;
+  sum.store = packHandler("arrive_first", /*accumulate=*/false);
+  sum.add = packHandler("arrive_next", /*accumulate=*/true);
+  sum.closeFirst = {fillHandler()};
+  buildRoleChanges();
+  sum.beginNext = {beginNext};
+  return sum;
+}
+
+/// Each backward pass stores its gradients as they arrive. The sum is a wider
+/// buffer, which has memory only in a step of several backward passes.
+ProtocolBuilder::Accumulation ProtocolBuilder::accumulateApart() {
+  Accumulation sum;
+  sum.store = packHandler("arrive_first", /*accumulate=*/false);
+  sum.add = packHandler("arrive_next", /*accumulate=*/false);
+  sum.closeFirst = {fillHandler()};
+  declareAccumulators();
+  sum.keepFirst = {
+      handler("keep_first", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
+        calls.call<zrt::AllocateOp>(bucket.accumulator);
+        launchSum(program, calls, bucket, &ProgramBuilder::storeKernel,
+                  bucket.accumulator);
+      })};
+  sum.closeNext = {
+      handler("close_next", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
+        addToSum(calls, bucket);
+      })};
+  sum.release = {
+      handler("release", [](HandlerBuilder &calls, BucketBuffers &bucket) {
+        calls.call<zrt::ReleaseOp>(bucket.accumulator);
+      })};
+  return sum;
+}
+
 /// The first backward pass stores gradients, later ones add, and apply reduces.
 /// Exception: in a backward pass that the caller hints is the last, buckets are
 /// reduced when they are complete. If another backward pass follows, sums
@@ -377,71 +339,78 @@ void ProtocolBuilder::buildSummedInLoop() {
 /// this: where ranks gather units between reductions, all must make the same
 /// ones.
 void ProtocolBuilder::buildSummedAtApply() {
-  FlatSymbolRefAttr store = packHandler("arrive_first", /*accumulate=*/false);
-  FlatSymbolRefAttr add = packHandler("arrive_next", /*accumulate=*/true);
-  // In the first backward pass a missing gradient counts as zero. In later ones
-  // it adds nothing.
-  FlatSymbolRefAttr closeFirst =
-      handler("close_first", [](HandlerBuilder &calls, BucketBuffers &bucket) {
-        calls.call<zrt::FillMissingOp>(FlatSymbolRefAttr::get(bucket.op));
-      });
-  buildRoleChanges();
+  bool isApart = static_cast<bool>(buckets.front().second.accumulator);
+  Accumulation sum = isApart ? accumulateApart() : accumulateInPlace();
   bool sums = llvm::any_of(
       buckets, [](auto &entry) { return !entry.second.sums.empty(); });
   bool takesHints = sums && !hasUnits;
-  FlatSymbolRefAttr only, last, reopen;
-  Handlers reduce;
-  if (sums) {
-    reduce = {
-        handler("reduce", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
-          emitSums(program, calls, bucket);
-        })};
-  }
+  auto reduce = [&](StringRef name, bool ofFirst) -> Handlers {
+    if (!sums)
+      return {};
+    return {handler(name, [&](HandlerBuilder &calls, BucketBuffers &bucket) {
+      emitSums(program, calls, bucket,
+               ofFirst ? bucket.gradient : bucket.getAccumulator());
+    })};
+  };
+  Handlers reduceSum = reduce("reduce", /*ofFirst=*/false);
+  Handlers reduceFirst = isApart ? reduce("reduce_first", true) : reduceSum;
+  FlatSymbolRefAttr only, last;
+  Handlers reopen;
   if (takesHints) {
     only = buildOnlySequence("only");
-    last = buildSequence(program, buckets, "last",
-                         [&](HandlerBuilder &calls, BucketBuffers &bucket,
-                             auto) { emitSums(program, calls, bucket); });
-    reopen =
-        handler("reopen", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
-          emitUnreduce(program, calls, bucket);
+    last = buildSequence(
+        program, buckets, "last",
+        [&](HandlerBuilder &calls, BucketBuffers &bucket, auto) {
+          if (isApart)
+            addToSum(calls, bucket);
+          emitSums(program, calls, bucket, bucket.getAccumulator());
         });
+    if (!isApart)
+      reopen = {
+          handler("reopen", [&](HandlerBuilder &calls, BucketBuffers &bucket) {
+            emitUnreduce(program, calls, bucket);
+          })};
   }
-  Handlers reduceFirst = reduce;
-  reduceFirst.insert(reduceFirst.begin(), closeFirst);
+  auto both = [](Handlers first, const Handlers &second) {
+    llvm::append_range(first, second);
+    return first;
+  };
+  Handlers discard = both(sum.release, getReset());
 
   transition("idle", Event::begin, "first", {});
-  transition("first", Event::arrive, "first", {store});
-  transition("first", Event::accumulate, "between", {closeFirst});
-  end("first", reduceFirst);
+  transition("first", Event::arrive, "first", {sum.store});
+  transition("first", Event::accumulate, "between",
+             both(sum.closeFirst, sum.keepFirst));
+  end("first", both(sum.closeFirst, reduceFirst));
   transition("first", Event::discard, "idle", {});
-  transition("between", Event::begin, "next", {beginNext});
-  end("between", reduce);
-  transition("between", Event::discard, "idle", {reset});
-  transition("next", Event::arrive, "next", {add});
-  transition("next", Event::accumulate, "between", {});
-  end("next", reduce);
-  transition("next", Event::discard, "idle", {reset});
+  transition("between", Event::begin, "next", sum.beginNext);
+  end("between", both(reduceSum, sum.release));
+  transition("between", Event::discard, "idle", discard);
+  transition("next", Event::arrive, "next", {sum.add});
+  transition("next", Event::accumulate, "between", sum.closeNext);
+  end("next", both(both(sum.closeNext, reduceSum), sum.release));
+  transition("next", Event::discard, "idle", discard);
   if (!takesHints)
     return;
   transition("idle", Event::begin_last, "only", {});
-  transition("only", Event::arrive, "only", {store}, only);
-  transition("only", Event::accumulate, "reduced", {}, only);
+  transition("only", Event::arrive, "only", {sum.store}, only);
+  transition("only", Event::accumulate, "reduced", sum.keepFirst, only);
   end("only", {}, only);
   transition("only", Event::discard, "idle", {}, only);
-  transition("between", Event::begin_last, "last", {beginNext});
-  transition("last", Event::arrive, "last", {add}, last);
+  transition("between", Event::begin_last, "last", sum.beginNext);
+  transition("last", Event::arrive, "last", {sum.add}, last);
   transition("last", Event::accumulate, "reduced", {}, last);
-  end("last", {}, last);
-  transition("last", Event::discard, "idle", {reset}, last);
-  transition("reduced", Event::begin, "next", {reopen, beginNext});
-  transition("reduced", Event::begin_last, "last", {reopen, beginNext});
-  end("reduced", {});
-  transition("reduced", Event::discard, "idle", {reset});
+  end("last", sum.release, last);
+  transition("last", Event::discard, "idle", discard, last);
+  Handlers again = both(reopen, sum.beginNext);
+  transition("reduced", Event::begin, "next", again);
+  transition("reduced", Event::begin_last, "last", again);
+  end("reduced", sum.release);
+  transition("reduced", Event::discard, "idle", discard);
 }
 
 void ProtocolBuilder::build(bool oneBackward) {
-  shareMemory(program, buckets, &BucketBuffers::reduceBuffer);
+  shareBucketMemory(program, buckets, &BucketBuffers::reduceBuffer);
   if (oneBackward)
     buildOneBackward();
   else if (buckets.front().second.summedInLoop)

@@ -84,6 +84,43 @@ LogicalResult StepLowering::readMicroBatches(MicroBatchesOp op) {
   return success();
 }
 
+LogicalResult StepLowering::readApart() {
+  auto loops = llvm::to_vector(step.getBody().getOps<MicroBatchesOp>());
+  if (llvm::none_of(loops, [](MicroBatchesOp op) { return op.getApart(); }))
+    return success();
+  for (MicroBatchesOp op : loops) {
+    for (Value sum : op.getSums()) {
+      BucketBuffers &bucket = bucketOf(bucketOfValue.lookup(sum));
+      auto scatter = sum.hasOneUse()
+                         ? dyn_cast<ReduceScatterOp>(*sum.user_begin())
+                         : ReduceScatterOp();
+      const char *reason = nullptr;
+      if (!op.getApart() || step.getOneBackward())
+        reason = "is summed in another way";
+      else if (!bucket.op.arrivesNarrower(symbols))
+        reason = "has gradients that arrive in the type of their sum, or in "
+                 "several pieces";
+      else if (!scatter || !isOfSeveral(scatter.getAxes()) ||
+               !bucket.maySumEarly(scatter.getAxes()))
+        reason = "is not scattered over several ranks of one pipeline stage";
+      if (reason)
+        return op.emitError()
+               << "is summed apart, and bucket @" << bucket.op.getSymName()
+               << " " << reason
+               << "; all buckets of a step are summed alike, so leave "
+                  "'accumulate=apart' out";
+      bucket.accumulatorType = bucket.gradientType;
+      bucket.gradientType =
+          bucket.gradientType.withElementType(bucket.op.getArrivalType());
+      // Ranks of unequal numbers of backward passes meet at one collective, and
+      // then refuse the step. So the gradient of one travels as the sum does.
+      if (!bucket.reduceDtype)
+        bucket.reduceDtype = bucket.accumulatorType.getElementType();
+    }
+  }
+  return success();
+}
+
 LogicalResult StepLowering::readUpdates() {
   for (auto scatter : step.getBody().getOps<ReduceScatterOp>()) {
     auto it = bucketOfValue.find(scatter.getInput());
@@ -245,7 +282,7 @@ LogicalResult StepLowering::run() {
       return failure();
   if (buckets.empty())
     return step.emitError() << "has no gradients";
-  if (failed(readUpdates()))
+  if (failed(readUpdates()) || failed(readApart()))
     return failure();
 
   OpBuilder builder(step);

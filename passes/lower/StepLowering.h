@@ -31,6 +31,9 @@ private:
   bool isOfSeveral(mlir::ArrayAttr axes);
   mlir::LogicalResult readMicroBatches(MicroBatchesOp op);
   mlir::LogicalResult readUpdates();
+  /// Gives buckets that are summed `apart` the types for that. Their gradients
+  /// are narrower than the sum, and nothing but a reduce-scatter reads the sum.
+  mlir::LogicalResult readApart();
   /// The name of the hyperparameter that a scalar is, in the first optimizer or
   /// clip that takes it.
   llvm::DenseMap<mlir::Value, mlir::StringAttr> readHyperNames();

@@ -42,7 +42,8 @@ void zero::buildLowerPipeline(OpPassManager &pm, const LowerOptions &options) {
   // At apply is where stage 1 sums them.
   int placement = options.reduce == "apply" ? 1 : int(options.stage);
   if (options.stage > 0)
-    pm.addPass(createPlaceAccumulatorsPass({placement}));
+    pm.addPass(createPlaceAccumulatorsPass(
+        {placement, options.accumulate == "apart"}));
   pm.addPass(createCoalesceScalarsPass());
   pm.addPass(createCSEPass());
   pm.addPass(createCheckPhasePass({"sharded"}));

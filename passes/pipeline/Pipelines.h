@@ -46,6 +46,11 @@ struct LowerOptions : mlir::PassPipelineOptions<LowerOptions> {
       llvm::cl::desc("When stage 3 sums gradients over ranks: in each backward "
                      "pass, or at apply."),
       llvm::cl::init("backward")};
+  Option<std::string> accumulate{
+      *this, "accumulate",
+      llvm::cl::desc("Where gradients that are summed at apply accumulate: in "
+                     "the buffer in which they arrive (in-place), or apart."),
+      llvm::cl::init("in-place")};
   Option<std::string> offload{
       *this, "offload",
       llvm::cl::desc(

@@ -142,12 +142,12 @@ static AxisSet getStages(const Contents &contents, const MeshAxes &axes) {
   return axes.getSet(buffer.getValueType().getStageAxes());
 }
 
-AxisSet Calls::getArrivesOver(StringAttr name) {
+const ParameterSemantics *Calls::findMember(StringAttr name) {
   BucketOp bucket = buckets.lookup(name).op;
   if (!bucket)
-    return 0;
+    return nullptr;
   auto member = cast<FlatSymbolRefAttr>(bucket.getMembers()[0]);
-  return semantics.parameters[member.getAttr()].arrivesOver;
+  return &semantics.parameters[member.getAttr()];
 }
 
 Pieces Calls::sumOverOwners(const Contents &contents, Precision sumType,
@@ -155,7 +155,8 @@ Pieces Calls::sumOverOwners(const Contents &contents, Precision sumType,
   Pieces sums;
   const Pieces &other = contents.hasOther ? contents.other : contents.own;
   AxisSet stages = getStages(contents, semantics.axes);
-  AxisSet arrivesOver = getArrivesOver(contents.bucket);
+  const ParameterSemantics *member = findMember(contents.bucket);
+  AxisSet arrivesOver = member ? member->arrivesOver : 0;
   auto sum = [&](const Number &own, const Number &others) {
     return sumOf(algebra, own, others, arrivesOver, sumType, semantics.axes,
                  set, stages);

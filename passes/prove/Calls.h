@@ -60,9 +60,9 @@ private:
   template <typename OpT> void runOp(OpT op) = delete;
   void send(Expr number, AxisSet set, AxisSet meets);
   void send(const Contents &contents, AxisSet set);
-  /// The axes over which gradients of |bucket| arrive as addends: all members
-  /// arrive alike.
-  AxisSet getArrivesOver(mlir::StringAttr bucket);
+  /// A parameter of |bucket|; null of a frozen one. All members arrive alike,
+  /// and are summed alike.
+  const ParameterSemantics *findMember(mlir::StringAttr bucket);
   /// The sums of |contents| over |set|, in a buffer of |sumType|.
   Pieces sumOverOwners(const Contents &contents, Precision sumType,
                        AxisSet set);

@@ -25,6 +25,7 @@ struct Calls::LaunchedKernel {
   /// predicated.
   std::vector<Expr> conditions;
   bool hasSums = false; // ranks sum gradients of the bucket
+  Precision kept = {};  // the type in which they are summed
 };
 
 FailureOr<SmallVector<Number>> Calls::evaluateKernel(LaunchedKernel &kernel,
@@ -93,6 +94,31 @@ static bool areOfOtherSources(Expr a, Expr b) {
   });
 }
 
+/// Whether |a| has gradients of a backward pass that is not closed.
+static bool isOfOpenBackward(Expr a) {
+  bool isOpen = false;
+  visitBases(a, [&](BaseRef base) {
+    isOpen |= base->kind == BaseKind::gradient && base->epoch == Epoch::current;
+  });
+  return isOpen;
+}
+
+/// Has |number|, which is still what arrived in one backward pass, stored as
+/// |type|, count as a sum of several in the type |kept|. Where these are
+/// rounded, it is not, and the bits are those of a sum of one.
+static void countAsSum(Number &number, Precision kept, Type type,
+                       bool converts) {
+  bool isRounded = converts && !Precision(type).holds(kept);
+  if (isRounded)
+    number.way = Number().getWayTo(type);
+  if (isOfOpenBackward(number.expr))
+    return;
+  number.arrived = nullptr;
+  number.narrow(kept);
+  if (isRounded)
+    number.convert(Precision(type));
+}
+
 FailureOr<Calls::LaunchedElements>
 Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
                 size_t row) {
@@ -126,6 +152,8 @@ Calls::launchOn(LaunchedKernel &kernel, ArrayRef<const Piece *> operands,
         made.beforeConversion.reset();
       made.expr =
           joinLast(algebra, made.expr, inApply ? Epoch::all : Epoch::earlier);
+      if (made.isAsItArrived() && !memory->oneBackward)
+        countAsSum(made, kernel.kept, kernel.op.getArrayType(a), converts);
       made.narrow(type);
       SmallVector<Number> read;
       for (auto [i, operand] : llvm::enumerate(operands))
@@ -358,7 +386,10 @@ template <> void Calls::runOp(zrt::LaunchOp op) {
     bucket = contents.bucket;
   }
 
-  kernel.hasSums = getArrivesOver(bucket) != 0;
+  if (const ParameterSemantics *member = findMember(bucket)) {
+    kernel.hasSums = member->arrivesOver != 0;
+    kernel.kept = member->kept;
+  }
 
   // An element of one is not where the same element of the other is.
   for (auto [i, a] : llvm::enumerate(kernel.operands))

@@ -158,7 +158,7 @@ void Memory::map(llvm::function_ref<Expr(Expr)> function) {
   for (auto &[name, contents] : buffers)
     for (Pieces *pieces : {&contents.own, &contents.other})
       for (Piece &piece : *pieces) {
-        if (oneBackward)
+        if (oneBackward || contents.holdsOneBackward)
           apply(piece.element.arrived);
         for (Expr *a :
              {&piece.element.expr, &piece.element.ran, &piece.pad.expr,

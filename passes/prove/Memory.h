@@ -67,6 +67,8 @@ struct Contents {
   /// last write of |own|.
   AxisSet owners = 0;
   bool allocated = false;
+  /// Whether gradients arrive in it, those of one backward pass at a time.
+  bool holdsOneBackward = false;
   zrt::Role role = zrt::Role::parameter;
   mlir::StringAttr bucket; // of the elements; null if there is none
   Pieces own;

@@ -152,8 +152,6 @@ struct Number {
            arrivedAs.getKey() == other.arrivedAs.getKey() &&
            isComputedAs(other);
   }
-
-private:
   bool isAsItArrived() const { return arrived && arrived == expr; }
 };
 

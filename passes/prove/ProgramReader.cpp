@@ -40,9 +40,9 @@ bool ProgramReader::initialize() {
   });
   llvm::append_range(arrivals, program.getOps<zrt::BucketTableOp>());
   // A buffer that gradients are only stored in holds no sum. The sums are where
-  // collectives put them, and are to be of the type of the bucket at least.
-  bool accumulates = false;
-  llvm::DenseMap<Attribute, FlatSymbolRefAttr> sumsOf;
+  // collectives put them, or in an accumulator, and are to be of the type of
+  // the bucket at least.
+  llvm::DenseMap<Attribute, FlatSymbolRefAttr> sumsOf, accumulatorOf;
   program.walk([&](Operation *call) {
     if (auto pack = dyn_cast<zrt::PackOp>(call))
       accumulates |= pack.getAccumulate();
@@ -51,9 +51,11 @@ bool ProgramReader::initialize() {
         sumsOf[exchange.source] = exchange.target;
   });
   llvm::DenseMap<Attribute, Expr> prescaled; // by bucket
-  for (auto op : program.getOps<zrt::AccumulatorOp>())
+  for (auto op : program.getOps<zrt::AccumulatorOp>()) {
     prescaled[op.getBucketAttr()] = getMonomial(
         algebra, mesh, mesh.expandFlattened(op.getPrescaled().getFactors()));
+    accumulatorOf[op.getBucketAttr()] = op.getBufferAttr();
+  }
   for (zrt::BucketTableOp op : arrivals) {
     auto bucket = outer.lookup<BucketOp>(op.getBucketAttr().getAttr());
     auto gradient =
@@ -61,8 +63,10 @@ bool ProgramReader::initialize() {
     Precision kept(gradient.getValueType().getElementType());
     if (!accumulates) {
       kept = Precision(bucket.getDtype());
-      if (auto sum = sumsOf.lookup(op.getGradientAttr()))
-        if (auto buffer = symbols.lookup<zrt::BufferOp>(sum.getAttr()))
+      for (FlatSymbolRefAttr sum : {sumsOf.lookup(op.getGradientAttr()),
+                                    accumulatorOf.lookup(op.getBucketAttr())})
+        if (auto buffer =
+                sum ? symbols.lookup<zrt::BufferOp>(sum.getAttr()) : nullptr)
           kept =
               kept.widenedTo(Precision(buffer.getValueType().getElementType()));
     }
@@ -279,6 +283,8 @@ std::optional<StepSemantics> ProgramReader::run() {
   start.state = transitions.front().getStateAttr();
   start.memory = idle->getMemory();
   start.memory.oneBackward = semantics.oneBackward;
+  for (zrt::BucketTableOp op : arrivals)
+    start.memory.get(op.getGradientAttr()).holdsOneBackward = !accumulates;
   enter(std::move(start), program);
   std::vector<Node> ready; // like nodes, with the gradients that arrived
   // An error would repeat on every path that follows. It is reported once.

@@ -192,7 +192,8 @@ private:
   std::optional<Calls> calls;
   ClosedNumbers closed{algebra};
   llvm::SmallVector<zrt::TransitionOp> transitions;
-  bool measures = false; // some transition is on measure
+  bool measures = false;    // some transition is on measure
+  bool accumulates = false; // gradients are added to buffers as they arrive
   /// Where a checkpoint may be saved within a step; null: nowhere.
   mlir::StringAttr resumable;
   llvm::SmallVector<zrt::BucketTableOp> arrivals;

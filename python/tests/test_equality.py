@@ -51,6 +51,13 @@ def test_one_backward(workers: Workers, zero: int) -> None:
     check_bits(Case("gpt", torch.bfloat16, 1, zero), workers, one_backward=True)
 
 
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_accumulate_apart(workers: Workers, accumulation: int) -> None:
+    """Gradients stay as they arrive until a second backward pass comes."""
+    case = Case("gpt", torch.bfloat16, accumulation, zero=1)
+    check_bits(case, workers, accumulate="apart")
+
+
 def check_bits(case: Case, workers: Workers, **changes: Any) -> None:
     """With |changes| of |case| all bits stay."""
     records = workers.run(train, dataclasses.replace(case, **changes))

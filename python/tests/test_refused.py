@@ -276,6 +276,38 @@ def test_a_second_backward_pass_of_a_step_of_one() -> None:
     step_once(model, optimizer)
 
 
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (
+            {"accumulate": "aside"},
+            "accumulate is 'in-place' or 'apart', got 'aside'; 'apart' keeps gradients as "
+            "they arrive until a second backward pass comes",
+        ),
+        (
+            {"accumulate": "apart", "zero": 2},
+            "accumulate='apart' is an argument of ZeRO stage 1, and of stage 3 with "
+            "reduce='apply', and zero is 2; leave it out",
+        ),
+        (
+            {"accumulate": "apart", "one_backward": True},
+            "accumulate='apart' is for steps of several backward passes, and one_backward "
+            "is True; leave one of the two out",
+        ),
+        (
+            {"accumulate": "apart"},
+            "accumulate='apart' keeps gradients of torch.bfloat16 or torch.float16, and "
+            "parameter 'weight' has dtype torch.float32, in which gradients are summed; "
+            "leave accumulate out, or convert the model",
+        ),
+    ],
+)
+def test_accumulate_apart(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ZeroOptError) as caught:
+        zo.AdamW(make(), **arguments)
+    assert str(caught.value) == message
+
+
 def test_groups_are_fixed() -> None:
     optimizer = zo.SGD(make())
     with pytest.raises(
@@ -363,6 +395,49 @@ def test_a_grad_besides_the_delivered_one() -> None:
         optimizer.step()
     optimizer.zero_grad()
     step_once(model, optimizer)
+
+
+def test_a_grad_that_is_written_between_backward_passes() -> None:
+    """torch's sum would begin anew there."""
+    model = make()
+    optimizer = zo.SGD(model)
+    model(torch.ones(1, 3)).sum().backward()
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    with pytest.raises(ZeroOptError, match="has a .grad besides the gradient"):
+        model(torch.ones(1, 3)).sum().backward()
+    for parameter in model.parameters():
+        parameter.grad = None
+    optimizer.zero_grad()
+    step_once(model, optimizer)
+
+
+def test_a_hook_that_is_registered_too_late() -> None:
+    model = make()
+    optimizer = zo.SGD(model)
+    seen: list[torch.Tensor | None] = []
+    handle = model.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad))
+    with pytest.raises(ZeroOptError) as caught:
+        model(torch.ones(1, 3)).sum().backward()
+    assert str(caught.value) == (
+        "parameter 'weight' has a hook of register_post_accumulate_grad_hook() that was "
+        "registered after the optimizer was created, and would find no .grad; register it "
+        "before, or use register_hook()"
+    )
+    handle.remove()
+    step_once(model, optimizer)
+
+
+def test_a_hook_that_is_registered_before_the_optimizer() -> None:
+    model = make()
+
+    def clear(parameter: Any) -> None:
+        parameter.grad.zero_()
+
+    model.weight.register_post_accumulate_grad_hook(clear)
+    before = model.weight.clone()
+    step_once(model, zo.SGD(model))
+    assert torch.equal(model.weight, before)
 
 
 def test_ranks_without_a_process_group(monkeypatch: pytest.MonkeyPatch) -> None:

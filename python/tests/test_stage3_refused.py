@@ -398,14 +398,38 @@ def test_a_rank_that_skips_a_unit_is_an_error(workers: Workers) -> None:
 
 
 def test_a_copy_has_no_values(workers: Workers) -> None:
-    assert workers.run(copy_model) == [True, True]
+    for is_nan, found in workers.run(copy_model):
+        assert is_nan
+        assert len(found) == 4
+        for message in found:
+            assert message == (
+                "module 'layers.0' is a copy of a sharded one, so it has no values; "
+                "make a new model, and load into it what "
+                "optimizer.consolidate_model() has returned"
+            )
 
 
-def copy_model() -> bool:
+def copy_model() -> tuple[bool, list[str]]:
     model = Stack()
     optimizer = zo.SGD(model, lr=0.1, zero=3, units=[Layer])
     compute_loss(model, 0, False).backward()
     optimizer.step()
     other = copy.deepcopy(model)
+    state = optimizer.consolidate_model()
+    found: list[str] = []
+
+    def attempt_to(action: Callable[[], Any]) -> None:
+        try:
+            action()
+        except ZeroOptError as error:
+            found.append(str(error))
+
+    # On one rank only: the others do not wait.
+    attempt_to(lambda: compute_loss(other, 0, False))
+    attempt_to(other.state_dict)
+    attempt_to(lambda: other.load_state_dict(state or {}))
+    compute_loss(model, 0, False).backward()
+    optimizer.step()
     optimizer.close()
-    return bool(other.layers[0].weight.isnan().all())
+    attempt_to(lambda: compute_loss(other, 0, False))
+    return bool(other.layers[0].weight.isnan().all()), found

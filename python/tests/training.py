@@ -27,6 +27,7 @@ class Case:
     is_uneven: bool = False
     one_backward: bool = False
     offload: bool = False
+    accumulate: str = "in-place"
 
 
 @dataclasses.dataclass
@@ -82,6 +83,7 @@ def train(case: Case) -> Recorded:
         max_norm=case.max_norm,
         one_backward=case.one_backward,
         offload=case.offload,
+        accumulate=case.accumulate,
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
     record = Recorded(_copy(model), [], [], [], [], [], False)

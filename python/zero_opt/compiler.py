@@ -57,6 +57,7 @@ class StepDescription:
     unit_order: str = "calls"
     prefetch_units: int = 1  # of a declared order
     reduce: str = "backward"
+    accumulate: str = "in-place"
     target: str | None = None  # besides the CPU
 
     @property
@@ -102,6 +103,8 @@ class StepDescription:
             options["prefetch-units"] = self.prefetch_units
         if self.reduce != "backward":
             options["reduce"] = self.reduce
+        if self.accumulate != "in-place":
+            options["accumulate"] = self.accumulate
         return self._add_target(options)
 
     def _add_target(self, options: dict[str, str | int]) -> dict[str, str | int]:

@@ -50,6 +50,7 @@ private:
 
   zero_rt_status expect(bool holds, const char *what) const;
   bool isBufferOf(int64_t buffer, int64_t bucket) const;
+  bool isLastingBufferOf(int64_t buffer, int64_t bucket) const;
   bool mayShare(const zero_rt_buffer_row &buffer) const;
   int64_t ranksOf(int64_t axes) const;
 
@@ -71,8 +72,11 @@ zero_rt_status Checker::expect(bool holds, const char *what) const {
 /// Whether |buffer| spans all of |bucket| and has the lifetime of the step.
 bool Checker::isBufferOf(int64_t buffer, int64_t bucket) const {
   return inRange(buffer, library.num_buffers) &&
-         !library.buffers[buffer].on_demand &&
          library.buffers[buffer].elements == library.buckets[bucket].elements;
+}
+
+bool Checker::isLastingBufferOf(int64_t buffer, int64_t bucket) const {
+  return isBufferOf(buffer, bucket) && !library.buffers[buffer].on_demand;
 }
 
 bool Checker::mayShare(const zero_rt_buffer_row &buffer) const {
@@ -199,15 +203,15 @@ zero_rt_status Checker::buckets() {
     const zero_rt_buffer_row &gradient = library.buffers[b.gradient_buffer];
     ZERO_RT_TRY(expect(gradient.elements == b.elements && gradient.owners < 0,
                        "gradient buffer is not the full bucket"));
-    ZERO_RT_TRY(expect(isBufferOf(b.parameter_buffer, row) &&
+    ZERO_RT_TRY(expect(isLastingBufferOf(b.parameter_buffer, row) &&
                            (library.buffers[b.parameter_buffer].owners < 0 ||
                             isSharded(library, row)),
                        "bad parameter buffer"));
     ZERO_RT_TRY(
-        expect(b.master_buffer == -1 || isBufferOf(b.master_buffer, row),
+        expect(b.master_buffer == -1 || isLastingBufferOf(b.master_buffer, row),
                "bad master buffer"));
     ZERO_RT_TRY(expect(b.staging_buffer == -1 ||
-                           (isBufferOf(b.staging_buffer, row) &&
+                           (isLastingBufferOf(b.staging_buffer, row) &&
                             library.buffers[b.staging_buffer].dtype ==
                                 library.buffers[b.parameter_buffer].dtype),
                        "bad staging buffer"));
@@ -335,7 +339,7 @@ zero_rt_status Checker::states() {
       continue;
     }
     ZERO_RT_TRY(expect(inRange(s.bucket, library.num_buckets), "bad bucket"));
-    ZERO_RT_TRY(expect(isBufferOf(s.index, s.bucket), "bad buffer"));
+    ZERO_RT_TRY(expect(isLastingBufferOf(s.index, s.bucket), "bad buffer"));
   }
   return ZERO_RT_OK;
 }

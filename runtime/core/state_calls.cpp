@@ -68,6 +68,7 @@ zero_rt_status zero_rt::dataOf(Step &step, const StateEntry &entry,
     *out = slots + entry.buffer;
     return ZERO_RT_OK;
   }
+  ZERO_RT_TRY(checkBuffer(step, "state", int32_t(entry.buffer)));
   *out = step.address(entry.buffer,
                       step.library->parameters[entry.parameter].offset +
                           entry.begin);

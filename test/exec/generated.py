@@ -167,10 +167,15 @@ def draw(rng):
             # Some frozen parameters are bf16, which has not all numbers of f16.
             if dtype == "f32" and rng.random() < 0.5:
                 step.gather_dtype = "bf16" if step.frozen else rng.choice(["bf16", "f16"])
+    if (lowering[0] == "--stage=1" or "--reduce=apply" in lowering) and rng.random() < 0.7:
+        lowering.append("--accumulate=apart")
+        if rng.random() < 0.7 and step.accumulator in narrower:
+            step.gradient, step.used_twice, step.used_any = "bf16", "", ""
     return step, lowering, running, phase
 
 
 NOTHING_TO_KEEP = "has no slices of parameters to keep on the host"
+NOT_APART = "leave 'accumulate=apart' out"
 
 
 def simpler(drawn):
@@ -252,6 +257,9 @@ def check(binaries, file, drawn, compiled):
             if text and NOTHING_TO_KEEP in text[0]:
                 # As where experts divide all parameters of units already.
                 lowering = [flag.replace("=parameters", "=optimizer") for flag in lowering]
+                return check(binaries, file, (step, lowering, running, phase), compiled)
+            if text and NOT_APART in "".join(text):
+                lowering = [flag for flag in lowering if flag != "--accumulate=apart"]
                 return check(binaries, file, (step, lowering, running, phase), compiled)
             return command, text[0] if text else f"exit code {done.returncode}"
     return None

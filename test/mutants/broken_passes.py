@@ -53,6 +53,8 @@ STEPS = [
     "--mesh edp=2,ep=2 --classes dense,expert --parameters 4 --optimizer sgd --sizes 70,32 "
     "--units 4 --frozen 1 --dtype f32 --gather-dtype bf16",
     "--mesh pp=2,dp=2 --parameters 6 --optimizer sgd --sizes 70,32 --units 6 --frozen 1 --tied 1",
+    # Gradients that may stay as they arrive.
+    "--ranks 2 --parameters 5 --optimizer adamw --sizes 70,1,33 --optional 1 --gradient bf16",
 ]
 # Buckets of one parameter and of several.
 LOWERINGS = [
@@ -66,6 +68,7 @@ LOWERINGS_OF_UNITS = [
     "--stage=3 --bucket-bytes=25MiB --offload=parameters --keep-after-forward=last",
     "--stage=3 --bucket-bytes=16 --reduce=apply",
 ]
+LOWERINGS_OF_NARROW = ["--stage=1 --bucket-bytes=16 --accumulate=apart"]
 
 
 def find_rejection(tool, folder):
@@ -82,7 +85,10 @@ def find_rejection(tool, folder):
                 [sys.executable, ROOT / "tools/scripts/make_step.py", *arguments],
                 stdout=out, check=True,
             )  # fmt: skip
-        for lowering in LOWERINGS_OF_UNITS if "--units" in arguments else LOWERINGS:
+        lowerings = LOWERINGS_OF_UNITS if "--units" in arguments else LOWERINGS
+        if step == STEPS[-1]:
+            lowerings = LOWERINGS_OF_NARROW
+        for lowering in lowerings:
             options = [*tool, *lowering.split()]
             if "--one-backward" in arguments:
                 options = [text.replace("--accumulation=1,2", "--accumulation=1")

@@ -134,6 +134,10 @@ SEEDS = [
      f"{SIZES}", "--stage=2 --until=sharded"),
     (f"sgd --mesh pp=2,edp=2,ep=2 --classes dense,expert_alone --parameters 8 {SIZES}",
      "--stage=2 --until=lowered"),
+    (f"adamw --ranks 2 --parameters 3 --optional 1 --gradient bf16 {SIZES}",
+     "--stage=1 --accumulate=apart --until=lowered"),
+    (f"sgd --ranks 3 --parameters 2 --gradient bf16 --reduce-dtype bf16 {SIZES}",
+     "--stage=1 --accumulate=apart --until=lowered"),
 ]  # fmt: skip
 # Few elements: what counts is the order of calls.
 TINY = "--sizes 5,1,3,2"
@@ -166,6 +170,8 @@ SCHEDULED = [
     (f"sgd --mesh pp=2,dp=2 --parameters 4 --units 4 --frozen 1 {TINY}", "--stage=3"),
     (f"sgd --ranks 2 --parameters 2 --units 2 --dtype f32 --gather-dtype bf16 {TINY}",
      "--stage=3"),
+    (f"adam --ranks 2 --parameters 3 --optional 1 --gradient bf16 {TINY}",
+     "--stage=1 --accumulate=apart"),
 ]  # fmt: skip
 
 

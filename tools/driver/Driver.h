@@ -66,17 +66,19 @@ struct LowerSettings {
   OptionText unitOrder{"unit-order", "calls"};
   OptionText prefetchUnits{"prefetch-units", ""};
   OptionText reduce{"reduce", "backward"};
+  OptionText accumulate{"accumulate", "in-place"};
   OptionText offload{"offload", "none"};
   OptionText bucketBytes{"bucket-bytes", "25MiB"};
   OptionText until{"until", "scheduled"};
 };
 
 inline constexpr OptionText LowerSettings::*kLowerOptions[] = {
-    &LowerSettings::mesh,        &LowerSettings::stage,
-    &LowerSettings::shardOver,   &LowerSettings::keepAfterForward,
-    &LowerSettings::unitOrder,   &LowerSettings::prefetchUnits,
-    &LowerSettings::reduce,      &LowerSettings::offload,
-    &LowerSettings::bucketBytes, &LowerSettings::until};
+    &LowerSettings::mesh,      &LowerSettings::stage,
+    &LowerSettings::shardOver, &LowerSettings::keepAfterForward,
+    &LowerSettings::unitOrder, &LowerSettings::prefetchUnits,
+    &LowerSettings::reduce,    &LowerSettings::accumulate,
+    &LowerSettings::offload,   &LowerSettings::bucketBytes,
+    &LowerSettings::until};
 
 /// The flags of these options.
 class LowerFlags {
@@ -85,7 +87,7 @@ public:
 
 private:
   TextFlag mesh, stage, shardOver, keepAfterForward, unitOrder, prefetchUnits,
-      reduce, offload, bucketBytes, until;
+      reduce, accumulate, offload, bucketBytes, until;
 };
 
 /// "25MiB", "64KiB" or a number, in bytes.

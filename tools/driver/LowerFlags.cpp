@@ -59,6 +59,13 @@ LowerFlags::LowerFlags(LowerSettings &settings, cl::OptionCategory &category)
              "When stage 3 sums gradients over the ranks: in each backward "
              "pass\n(backward, default); or once a step, and each rank keeps "
              "whole gradients\nof all backward passes (apply)"),
+      accumulate(settings.accumulate, category, "in-place|apart",
+                 "Where stage 1 sums the gradients of several backward passes. "
+                 "in-place\n(default): where they arrive, in the type of the "
+                 "sum. apart: gradients stay\nas they arrive, and a step of "
+                 "one backward pass has no other copy of them,\none of "
+                 "several has both. So less memory for the one, and more for "
+                 "the other"),
       offload(settings.offload, category, "none|optimizer|parameters",
               "State in host memory: none (default), "
               "optimizer: host memory\nholds master weights and "
@@ -242,6 +249,15 @@ LogicalResult LowerSettings::get(LowerOptions &options,
     return reject(reduce, "backward at stage " + stage.text, message,
                   "; stage 1 reduces at apply and stage 2 in each backward "
                   "pass, or give --stage=3");
+  if (accumulate.text != "in-place" && accumulate.text != "apart")
+    return reject(accumulate, "in-place or apart", message);
+  bool reducesAtApply = level == 1 || (level == 3 && reduce.text == "apply");
+  if (accumulate.text == "apart" && !reducesAtApply)
+    return reject(accumulate, "in-place at stage " + stage.text, message,
+                  level == 0
+                      ? "; stage 0 sums over the ranks in place, too, or give "
+                        "--stage=1"
+                      : "; gradients stay as they arrive there in any case");
   std::optional<int64_t> bytes = parseBytes(bucketBytes.text);
   if (!bytes)
     return reject(bucketBytes,
@@ -260,6 +276,7 @@ LogicalResult LowerSettings::get(LowerOptions &options,
   options.unitOrder = unitOrder.text;
   options.prefetchUnits = prefetch;
   options.reduce = reduce.text;
+  options.accumulate = accumulate.text;
   options.offload = offload.text;
   options.bucketBytes = *bytes;
   options.until = until.text;

@@ -51,10 +51,14 @@ class Delivery:
     parameters keep it alive."""
 
     def __init__(
-        self, step: Step, device: Device, before_pass: Callable[[bool], list[Placed]]
+        self,
+        step: Step,
+        device: Device,
+        before_pass: Callable[[bool, int | None], list[Placed]],
     ) -> None:
-        """|before_pass| is called before each pass, with whether it begins a step. It
-        returns parameters that had no hook until now."""
+        """|before_pass| is called before each pass, with whether it begins a step, and with
+        the number of the parameter whose gradient begins it, if one does. It returns
+        parameters that had no hook until now."""
         self._step = step
         self._before_pass = before_pass
         self._has_ended = True
@@ -106,7 +110,7 @@ class Delivery:
                 ):
                     if check is not None:
                         check()
-                    self.begin(is_anew)
+                    self.begin(is_anew, number)
                 if gradient.layout is not strided:
                     raise ZeroOptError(
                         f"the gradient of parameter '{name}' is sparse; make the module "
@@ -142,10 +146,11 @@ class Delivery:
 
         Variable._execution_engine.queue_callback(end)
 
-    def begin(self, is_anew: bool) -> None:
-        """Begins a pass if none is open, or |is_anew|."""
+    def begin(self, is_anew: bool, arriving: int | None = None) -> None:
+        """Begins a pass if none is open, or |is_anew|, with the gradient of a parameter, or
+        before one."""
         if self._has_ended or is_anew:
-            self._begin(is_backward=True)
+            self._begin(is_backward=True, arriving=arriving)
         elif not self._has_callback:
             self._ask_for_end()
 
@@ -210,7 +215,7 @@ class Delivery:
         self.passes = 0
         self.is_scaled = False
 
-    def _begin(self, is_backward: bool) -> None:
+    def _begin(self, is_backward: bool, arriving: int | None = None) -> None:
         if is_backward and self.needs_scale and not self.is_scaled:
             raise ZeroOptError(
                 "backward() of a loss that is not scaled, and the optimizer has a loss "
@@ -223,7 +228,7 @@ class Delivery:
                 "created with one_backward=True; call step() after each, or leave "
                 "one_backward out"
             )
-        new = self._before_pass(self.passes == 0 or self._is_loaded)
+        new = self._before_pass(self.passes == 0 or self._is_loaded, arriving)
         self._is_loaded = False
         self.close()
         self._step.begin_backward(self.hint)

@@ -186,6 +186,36 @@ def _check_gather_dtype(gather_dtype: torch.dtype | None, zero: int) -> None:
         )
 
 
+def _check_accumulate(accumulate: str, one_backward: bool, zero: int, reduce: str) -> None:
+    if accumulate not in ("in-place", "apart"):
+        raise ZeroOptError(
+            f"accumulate is 'in-place' or 'apart', got {accumulate!r}; 'apart' keeps "
+            "gradients as they arrive until a second backward pass comes"
+        )
+    if accumulate == "in-place":
+        return
+    if zero != 1 and (zero, reduce) != (3, "apply"):
+        raise ZeroOptError(
+            "accumulate='apart' is an argument of ZeRO stage 1, and of stage 3 with "
+            f"reduce='apply', and zero is {zero}; leave it out"
+        )
+    if one_backward:
+        raise ZeroOptError(
+            "accumulate='apart' is for steps of several backward passes, and one_backward "
+            "is True; leave one of the two out"
+        )
+
+
+def check_narrow(named: Iterable[Listed], accumulate: str) -> None:
+    for group, name, parameter in named:
+        if accumulate == "apart" and group is not None and parameter.dtype.itemsize > 2:
+            raise ZeroOptError(
+                f"accumulate='apart' keeps gradients of torch.bfloat16 or torch.float16, "
+                f"and parameter '{name}' has dtype {parameter.dtype}, in which gradients "
+                "are summed; leave accumulate out, or convert the model"
+            )
+
+
 def check_frozen_travel(frozen: Iterable[Named], gather_dtype: torch.dtype | None) -> None:
     """No rank has the values of a frozen parameter that only travels rounded."""
     for name, parameter in frozen:
@@ -232,6 +262,8 @@ def check_arguments(
     unit_order: str,
     prefetch_units: int,
     reduce: str,
+    accumulate: str,
+    one_backward: bool,
     gather_dtype: torch.dtype | None,
     timeout: float,
 ) -> None:
@@ -262,6 +294,7 @@ def check_arguments(
         "gradients",
         zero,
     )
+    _check_accumulate(accumulate, one_backward, zero, reduce)
     if not isinstance(keep_after_forward, bool) and keep_after_forward != "last":
         raise ZeroOptError(
             f"keep_after_forward is True, False or 'last', got {keep_after_forward!r}; "
@@ -374,6 +407,7 @@ def describe_step(
     unit_order: str,
     prefetch_units: int,
     reduce: str,
+    accumulate: str,
     gather_dtype: torch.dtype | None,
     target: str | None,
 ) -> compiler.StepDescription:
@@ -417,5 +451,6 @@ def describe_step(
         unit_order=unit_order,
         prefetch_units=prefetch_units,
         reduce=reduce,
+        accumulate=accumulate,
         target=target,
     )

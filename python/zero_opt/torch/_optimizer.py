@@ -26,6 +26,7 @@ from zero_opt.torch._description import (
     check_arguments,
     check_frozen_travel,
     check_max_norm,
+    check_narrow,
     check_unknown,
     describe_step,
     list_trained,
@@ -33,6 +34,7 @@ from zero_opt.torch._description import (
 )
 from zero_opt.torch._device import find_device
 from zero_opt.torch._files import FileCheckpoints, refuse_within_step
+from zero_opt.torch._gradients import check_last_hooks, check_not_written
 from zero_opt.torch._groups import Groups, check_frozen
 from zero_opt.torch._parameters import Params, Slot, list_groups, list_slots, refuse_wrapped
 from zero_opt.torch._sharding import Sharding
@@ -78,6 +80,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         unit_order: str = "calls",
         prefetch_units: int = 1,
         reduce: str = "backward",
+        accumulate: str = "in-place",
         gather_dtype: torch.dtype | None = None,
         process_group: Any = None,
         timeout: float = 1800.0,
@@ -107,6 +110,8 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             unit_order,
             prefetch_units,
             reduce,
+            accumulate,
+            one_backward,
             gather_dtype,
             timeout,
         )
@@ -138,6 +143,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             named for g in groups for named in g.params if not named[1].requires_grad
         ]
         named = list_trained(groups)
+        check_narrow(named, accumulate)
         check_storages([(name, p) for _, name, p in named], self._frozen, model)
         self._device = find_device((n, values.find_device(p)) for _, n, p in named)
         found: list[Unit] = []
@@ -176,6 +182,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             unit_order,
             prefetch_units,
             reduce,
+            accumulate,
             self._gather_dtype,
             self._device.target,
         )
@@ -225,9 +232,9 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._device.synchronize()
         own = weakref.ref(self)
 
-        def before_pass(is_first: bool) -> list[Placed]:
+        def before_pass(is_first: bool, arriving: int | None) -> list[Placed]:
             optimizer = own()
-            return [] if optimizer is None else optimizer._prepare_pass(is_first)
+            return [] if optimizer is None else optimizer._prepare_pass(is_first, arriving)
 
         def on_replaced(entry: Placed, parameter: torch.Tensor) -> None:
             if (optimizer := own()) is not None:
@@ -266,27 +273,21 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._handles[entry.number].remove()
         self._add_hook(entry, parameter)
 
-    def _prepare_pass(self, is_first: bool) -> list[Placed]:
-        """Returns the parameters that were replaced."""
+    def _prepare_pass(self, is_first: bool, arriving: int | None) -> list[Placed]:
+        """Returns the parameters that were replaced. |arriving| is the number of the one
+        whose gradient begins the pass, if one does."""
         check_frozen(self._frozen)
         if not is_first:
             self._aliases.check_not_replaced()
+            check_not_written(self._aliases.trained, arriving)
             return []
+        check_last_hooks(self._aliases.trained, self._handles)
         self._wait_for_outcome()
         return self._aliases.find_replaced()
 
     def _check_open(self) -> None:
         if self._aliases.is_released:
             raise ZeroOptError("the optimizer was closed; create a new one")
-
-    def _check_nothing_rests(self) -> None:
-        for entry in self._aliases.trained:
-            if entry.parameter.grad is not None:
-                raise ZeroOptError(
-                    f"parameter '{entry.name}' has a .grad besides the gradient that "
-                    "backward() has delivered: DistributedDataParallel or the caller "
-                    "wrote it; remove the wrapper, or the code that writes it"
-                )
 
     def _read_inputs(self) -> list[float]:
         """In the order of the recipe: by parameter group, then max_norm."""
@@ -312,7 +313,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
             self._sharding.check_ended()
             check_frozen(self._frozen)
             self._aliases.check_not_replaced()
-            self._check_nothing_rests()
+            check_not_written(self._aliases.trained)
         else:
             # All ranks make the same calls, also where one of them has no gradient.
             self._delivery.begin_empty()
@@ -486,7 +487,7 @@ class CompiledOptimizer(FileCheckpoints, StateDicts):
         self._aliases.check_not_replaced()
         self._aliases.move_back(call)
         self._aliases.take_writes()
-        self._check_nothing_rests()
+        check_not_written(self._aliases.trained)
         self._delivery.close()
         self._device.synchronize()
 

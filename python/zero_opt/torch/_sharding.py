@@ -116,6 +116,16 @@ class Sharding:
 
     def _hook(self, module: nn.Module, unit: ShardedUnit) -> None:
         own = weakref.ref(self)
+        known = weakref.ref(module)
+
+        def check_own(called: nn.Module) -> None:
+            # A copy of a module has its hooks, and not its parameters.
+            if called is not known():
+                raise ZeroOptError(
+                    f"module '{unit.name}' is a copy of a sharded one, so it has no "
+                    "values; make a new model, and load into it what "
+                    "optimizer.consolidate_model() has returned"
+                )
 
         def begin() -> None:
             if (sharding := own()) is not None:
@@ -123,12 +133,13 @@ class Sharding:
 
         self._saved[unit.number] = SavedTensors(unit, begin)
 
-        def before(_: nn.Module, args: Any, kwargs: Any) -> Any:
+        def before(called: nn.Module, args: Any, kwargs: Any) -> Any:
+            check_own(called)
             sharding = own()
             return None if sharding is None else sharding._before(unit, args, kwargs)
 
-        def after(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-            if (sharding := own()) is not None:
+        def after(called: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            if called is known() and (sharding := own()) is not None:
                 sharding._after(unit, output)
 
         def refuse(call: str) -> None:
@@ -141,10 +152,12 @@ class Sharding:
                     "model before the optimizer is created"
                 )
 
-        def refuse_save(*_: Any) -> None:
+        def refuse_save(called: nn.Module, *_: Any) -> None:
+            check_own(called)
             refuse("state_dict")
 
-        def refuse_load(*_: Any) -> None:
+        def refuse_load(called: nn.Module, *_: Any) -> None:
+            check_own(called)
             refuse("load_state_dict")
 
         any_module: Any = module  # torch has no types for some of these
@@ -160,7 +173,7 @@ class Sharding:
                 outside(after), with_kwargs=True, always_call=True
             ),
             any_module.register_state_dict_pre_hook(refuse_save),
-            any_module._register_load_state_dict_pre_hook(refuse_load),
+            any_module._register_load_state_dict_pre_hook(refuse_load, with_module=True),
         ]
 
     def _before(self, unit: ShardedUnit, args: Any, kwargs: Any) -> Any:

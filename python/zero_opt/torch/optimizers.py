@@ -27,6 +27,10 @@ gather_dtype: of stage 3. The type in which parameters of units travel, such as
     values that the step updates, and that are saved, are not rounded.
 reduce: of stage 3. "apply" sums gradients over the ranks once a step, and not in each
     backward pass, as with no_sync of FSDP. Each rank then keeps whole gradients.
+accumulate: of stage 1, and of stage 3 with reduce="apply", for parameters in bfloat16 or
+    float16. "apart" keeps gradients as they arrive until a second backward pass comes, and
+    then gets memory for the sum: 2 bytes for each element in a step of one backward pass,
+    and 6 in a step of several. By default both have 4. The bits are the same.
 weights: of a model on the meta device, the values of its parameters: a safetensors file,
     an index or a folder of such files, or a function from a name to a tensor. Rank 0 reads
     one parameter at a time, so no rank has the whole model.

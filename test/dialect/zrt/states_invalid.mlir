@@ -114,7 +114,7 @@ zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
   zrt.buffer @a : !zero.value<8xf32> role state in device
-  // expected-error@+1 {{buffer @a has role state, expected gradient}}
+  // expected-error@+1 {{buffer @a has role state, expected gradient or accumulator}}
   zrt.accumulator of @b0 in @a prescaled ()
 }
 
@@ -125,8 +125,9 @@ zero.mesh @m <["dp" = 2]>
 zero.parameter @w : 8xf32
 zero.bucket @b0 : 8xf32 arrives f32 [@w] offsets [0] extents [8]
 zrt.program @p on @m inputs [] results [] [] {
-  zrt.buffer @a : !zero.value<8xf32> role gradient in device on_demand
-  // expected-error@+1 {{buffer @a lives across backward passes and must not be on demand}}
+  zrt.buffer @g : !zero.value<8xf32> role gradient in device
+  zrt.buffer @a : !zero.value<8xf32> role gradient in device shares @g
+  // expected-error@+1 {{buffer @a lives across backward passes and must not share memory}}
   zrt.accumulator of @b0 in @a prescaled ()
 }
 

@@ -77,6 +77,8 @@ constexpr Explanation kExplained[] = {
     {"zrt.accumulator", "",
      "nothing runs by it; it says what a checkpoint within a step saves"},
     {"zrt.program batches", "", "the same"},
+    {"zrt.buffer type", ": a checkpoint between two backward passes would not ",
+     "the type of an accumulator says what ranks have of it; the same"},
     {"zrt.program inputs", ", which the caller passes to apply",
      "what the caller passes there is written before it is read"},
     {"zrt.transition handlers: entry twice",

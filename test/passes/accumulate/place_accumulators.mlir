@@ -28,6 +28,15 @@
 // AFTER: zero.yield {{.*}} : !zero.value<128xf32, partial = [dp, micro]
 // AFTER: zero.reduce_scatter
 //
+// Where the sum is apart, the op says so. A step of one backward pass has no sum.
+//
+// RUN: zero-opt %S/../Inputs/collectives.mlir --zero-place-accumulators="stage=1 apart" | FileCheck %s --check-prefix=APART
+// APART: zero.micro_batches in f32 apart {
+// APART: zero.yield {{.*}} : !zero.value<128xf32, partial = [dp, micro]
+// APART: zero.reduce_scatter
+// RUN: sed '/zero.step/s/ (%/ one_backward (%/' %S/../Inputs/collectives.mlir | not zero-opt --zero-place-accumulators="stage=1 apart" 2>&1 | FileCheck %s --check-prefix=ONE
+// ONE: error: is one_backward, so it has no accumulator; leave 'accumulate=apart' out
+//
 // An all_reduce stays where it is: stage 0 has no slices.
 // STAYS: zero.micro_batches
 // STAYS: zero.yield

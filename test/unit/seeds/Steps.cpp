@@ -46,6 +46,8 @@ static bool isOnGpu() {
   return device && StringRef(device) == "cuda";
 }
 
+static constexpr char kApart[] = "accumulate=apart";
+
 std::vector<Way> zero::test::getWays() {
   std::vector<Way> ways;
   std::vector<How> hows = {How::scheduled, How::compiled};
@@ -67,6 +69,11 @@ std::vector<Way> zero::test::getWays() {
     }
   ways.push_back({How::compiled, 1});
   ways.back().hinted = Hinted::last;
+  for (How how : hows)
+    for (Hinted hinted : {Hinted::none, Hinted::each}) {
+      ways.push_back({how, 1, kApart});
+      ways.back().hinted = hinted;
+    }
   return ways;
 }
 
@@ -136,6 +143,27 @@ static bool addUnits(ModuleOp module) {
   return !members.empty();
 }
 
+/// Whether the gradients of |module| are narrower than their sums, arrive in
+/// one piece, and are summed over ranks.
+static bool mayAccumulateApart(ModuleOp module) {
+  MeshOp mesh = *module.getOps<MeshOp>().begin();
+  bool may = true;
+  for (auto op : module.getOps<ParameterOp>())
+    may &= op.getFrozen() || op.getUses() == 1;
+  module.walk([&](BackwardOp op) {
+    auto loop = op->getParentOfType<MicroBatchesOp>();
+    for (Type type : op.getResultTypes()) {
+      auto value = cast<ValueType>(type);
+      may &= value.getElementType() != loop.getAccumulatorType() &&
+             llvm::any_of(
+                 value.getAxes(PlacementKind::Partial), [&](StringAttr axis) {
+                   return axis != kMicroAxis && mesh.getAxisSize(axis) > 1;
+                 });
+    }
+  });
+  return may;
+}
+
 Step::Step(const std::string &source, const Way &way, Mutation mutate)
     : context(std::make_unique<Context>()), hinted(way.hinted) {
   context->module = parseSourceString<ModuleOp>(source, &context->mlir);
@@ -149,9 +177,11 @@ Step::Step(const std::string &source, const Way &way, Mutation mutate)
     int stage = way.stage;
     if (stage == 3 && !addUnits(*context->module))
       stage = 2;
+    bool isApart =
+        way.pipeline != kApart || mayAccumulateApart(*context->module);
     std::unique_ptr<LowerOptions> options = LowerOptions::createFromString(
         llvm::formatv("stage={0} bucket-bytes={1} {2}", stage, way.bucketBytes,
-                      way.pipeline)
+                      isApart ? way.pipeline : "")
             .str());
     if (!options || failed(lower(*context->module, *options)))
       llvm::report_fatal_error(llvm::Twine("the step cannot be lowered"));

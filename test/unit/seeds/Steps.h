@@ -36,7 +36,8 @@ struct Way {
 std::string nameOf(const testing::TestParamInfo<Way> &info);
 
 /// The logical step, and stages 0 to 3 interpreted and compiled, with and
-/// without hints where these make a difference. At stage 3 parameters that all
+/// without hints where these make a difference, and at stage 1 with an
+/// accumulator apart where the step allows it. At stage 3 parameters that all
 /// ranks hold are in units of two, and a step without such is one of stage 2.
 std::vector<Way> getWays();
 
