@@ -78,6 +78,7 @@ def main() -> None:
         )
         if epoch + 1 == options.epochs // 2:
             accelerator.save_state(checkpoint)
+    accelerator.end_training()
 
 
 if __name__ == "__main__":

@@ -63,6 +63,7 @@ def main() -> None:
         model, arguments, train_dataset=make_data(64), zero=options.zero
     )
     trainer.train(resume_from_checkpoint=options.resume or None)
+    trainer.accelerator.end_training()
 
 
 if __name__ == "__main__":

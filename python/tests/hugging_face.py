@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -62,7 +63,9 @@ def launched() -> Iterator[int]:
         }
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
-        yield rank
+        # Other tests go on with this process group.
+        with mock.patch.object(dist, "destroy_process_group"):
+            yield rank
     finally:
         os.environ.clear()
         os.environ.update(before)

@@ -35,6 +35,19 @@ def through_a_file(value: Any) -> Any:
     return torch.load(file, weights_only=True)
 
 
+def test_state_within_an_accumulation() -> None:
+    model = make_model("mlp", torch.float32)
+    optimizer = zo.AdamW(model)
+    run(model, optimizer, range(1))
+    optimizer.state_dict()
+    model.compute_loss(torch.Generator()).backward()
+    for call in (optimizer.state_dict, optimizer.consolidate_state_dict):
+        message = f"{call.__name__}.. came between a backward pass and step.., and does not"
+        with pytest.warns(UserWarning, match=message) as caught:
+            call()
+        assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_offloaded_state_and_written_parameters(dtype: torch.dtype) -> None:
     """State goes from the host's memory to the device's and back, with what others have

@@ -6,8 +6,10 @@ from __future__ import annotations
 import time
 
 import torch
+from ranks import Workers
 from test_refused import make, refuse, step_once
 from torch import nn
+from training import get_rank
 
 import zero_opt.torch as zo
 from zero_opt.torch._storages import check_storages
@@ -68,6 +70,29 @@ def test_parameters_that_share_no_memory() -> None:
     optimizer = zo.AdamW(model)
     sum(p.sum() for p in model).backward()
     optimizer.step()
+
+
+def test_an_expanded_parameter_on_two_ranks(workers: Workers) -> None:
+    for parameter in workers.run(train_expanded):
+        assert torch.equal(parameter, torch.full((3, 2), 0.5))
+
+
+def train_expanded() -> torch.Tensor:
+    parameter = nn.Parameter(torch.full((1, 2), 1.0 + get_rank()).expand(3, 2))
+    optimizer = zo.SGD([("w", parameter)], lr=0.5)
+    parameter.sum().backward()
+    optimizer.step()
+    return parameter.detach().clone()
+
+
+def test_a_parameter_of_inference_mode() -> None:
+    with torch.inference_mode():
+        model = make()
+    refuse(
+        "parameter 'weight' was made in torch.inference_mode(), and torch counts no writes "
+        "to it; make the model outside of it",
+        model,
+    )
 
 
 def test_many_parameters_are_compared_quickly() -> None:

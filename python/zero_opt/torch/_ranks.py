@@ -64,7 +64,11 @@ class Ranks:
                 # As bytes: not every backend knows every dtype.
                 content = values.reshape(-1).view(torch.uint8)
                 dist.broadcast(content, src=self.first, group=self.group)
-                tensor.detach().copy_(values)
+                # torch writes to no element that a tensor has more than once.
+                if any(stride == 0 for stride in tensor.stride()):
+                    tensor.data = values
+                else:
+                    tensor.detach().copy_(values)
 
     @property
     def first(self) -> int:

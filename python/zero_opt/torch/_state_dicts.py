@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import nn
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _checkpoint, _universal
 from zero_opt.torch._aliases import Aliases, Placed
+from zero_opt.torch._delivery import Delivery
 from zero_opt.torch._description import Recipe
 from zero_opt.torch._ranks import Ranks
 from zero_opt.torch._sharding import Sharding
@@ -22,6 +24,7 @@ from zero_opt.torch._state import State
 class StateDicts(torch.optim.Optimizer):
     recipe: Recipe
     _aliases: Aliases
+    _delivery: Delivery
     _gather_dtype: torch.dtype | None
     _last_inputs: list[float]
     _model: weakref.ref[nn.Module] | None
@@ -44,6 +47,7 @@ class StateDicts(torch.optim.Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """The state of this rank. The other ranks need not make this call."""
         self._check_open()
+        self._warn_of_gradients("state_dict")
         self._wait_for_outcome()
         numbers = _checkpoint.number_parameters(self.param_groups)
         return {
@@ -59,10 +63,20 @@ class StateDicts(torch.optim.Optimizer):
         empty dict on the others. All ranks make this call. Master weights of bfloat16
         parameters are not in it."""
         self._check_open()
+        self._warn_of_gradients("consolidate_state_dict")
         self._wait_for_outcome()
         return _checkpoint.consolidate(
             self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
         )
+
+    def _warn_of_gradients(self, call: str) -> None:
+        if self._delivery.passes:
+            warnings.warn(
+                f"{call}() came between a backward pass and step(), and does not have the "
+                "gradients so far; call it after step(), or save_checkpoint(), which has "
+                "them",
+                stacklevel=3,
+            )
 
     @property
     def is_sharded(self) -> bool:

@@ -95,11 +95,21 @@ def _find_shared(cluster: list[_Place]) -> tuple[_Place, _Place] | None:
     return None
 
 
+def _check_own_memory(name: str, parameter: torch.Tensor) -> None:
+    if parameter.is_inference():
+        raise ZeroOptError(
+            f"parameter '{name}' was made in torch.inference_mode(), and torch counts no "
+            "writes to it; make the model outside of it"
+        )
+
+
 def check_storages(
     trained: list[Named], frozen: list[Named], model: nn.Module | None
 ) -> None:
     """Refuses tensors that share memory with a parameter of |trained|. |frozen| are other
     parameters that the optimizer got."""
+    for name, parameter in trained:
+        _check_own_memory(name, parameter)
     ids = {id(parameter) for _, parameter in trained}
     seen: set[int] = set()
     places = [
