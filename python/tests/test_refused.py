@@ -642,6 +642,8 @@ def test_max_norm_of_a_group() -> None:
         test_max_norm_stays_a_number,
         test_wrong_hyperparameters_at_step,
         test_a_grad_besides_the_delivered_one,
+        test_a_grad_that_is_written_between_backward_passes,
+        test_a_hook_that_is_registered_too_late,
         test_arguments_that_change_nothing,
         test_max_norm_of_a_group,
     ],
@@ -649,3 +651,24 @@ def test_max_norm_of_a_group() -> None:
 def test_on_two_ranks(workers: Workers, refuses: Callable[[], None]) -> None:
     """Each rank refuses what one rank alone does, and none waits for the other."""
     workers.run(refuses)
+
+
+@pytest.mark.parametrize("call", ["consolidate_state_dict", "load_model"])
+def test_a_call_of_one_rank_alone(workers: Workers, call: str) -> None:
+    """As `if rank == 0: torch.save(optimizer.consolidate_state_dict(), file)`."""
+    for message in workers.run(call_alone, call):
+        assert f"rank 0 in meet of '{call}'" in message.replace("rank 0 is in", "rank 0 in")
+        assert "in reduce_scatter of 'b0.gradient'" in message
+        assert message.endswith("backward passes, and the same calls of the optimizer")
+
+
+def call_alone(call: str) -> str:
+    model = make()
+    optimizer = zo.AdamW(model, timeout=60)
+    step_once(model, optimizer)
+    with pytest.raises(ZeroOptError) as raised:
+        if get_rank() == 0:
+            getattr(optimizer, call)(*[{}] * (call == "load_model"))
+        step_once(model, optimizer)
+    optimizer.close()
+    return str(raised.value)

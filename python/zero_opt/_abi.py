@@ -183,6 +183,7 @@ _CALLS: dict[str, list[Any]] = {
     "step_load": [c_void_p, c_char_p, POINTER(c_int64)],
     "step_load_begin": [c_void_p, c_char_p, POINTER(c_int64)],
     "step_backward_passes": [c_void_p, POINTER(c_int64)],
+    "step_meet": [c_void_p, c_char_p],
     "step_state_count": [c_void_p, POINTER(c_int64)],
     "step_state_describe": [c_void_p, c_int64, POINTER(StateEntry)],
     "step_state_read": [c_void_p, c_int64, c_void_p, c_int64],

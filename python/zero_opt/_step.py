@@ -324,5 +324,10 @@ class Step:
         self._call("step_backward_passes", self.handle, ctypes.byref(count))
         return count.value
 
+    def meet(self, work: str) -> None:
+        """All ranks make this call before |work| that they do by torch.distributed: a rank
+        that does something else is found at once."""
+        self._call("step_meet", self.handle, work.encode())
+
     def write_state(self, entry: StateEntry, address: int, size: int) -> None:
         self._call("step_state_write", self.handle, entry.number, address, size)

@@ -99,6 +99,7 @@ FORWARD(gradient_of,
         step, backward, parameter, tensor, stream, out_release)
 FORWARD(backward_passes, (zero_rt_step * step, int64_t *out_count), step,
         out_count)
+FORWARD(meet, (zero_rt_step * step, const char *work), step, work)
 FORWARD(end_backward, (zero_rt_step * step, int64_t backward), step, backward)
 FORWARD(accumulate, (zero_rt_step * step), step)
 FORWARD(discard, (zero_rt_step * step), step)

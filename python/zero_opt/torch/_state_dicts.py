@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from zero_opt._step import Step
 from zero_opt.errors import ZeroOptError
 from zero_opt.torch import _checkpoint, _universal
 from zero_opt.torch._aliases import Aliases, Placed
@@ -31,6 +32,7 @@ class StateDicts(torch.optim.Optimizer):
     _ranks: Ranks
     _sharding: Sharding
     _state: State
+    _step: Step
 
     def _check_open(self) -> None:
         raise NotImplementedError
@@ -65,6 +67,7 @@ class StateDicts(torch.optim.Optimizer):
         self._check_open()
         self._warn_of_gradients("consolidate_state_dict")
         self._wait_for_outcome()
+        self._step.meet("consolidate_state_dict")
         return _checkpoint.consolidate(
             self._state, self._aliases.trained, self.param_groups, self.recipe, self._ranks
         )
@@ -113,6 +116,7 @@ class StateDicts(torch.optim.Optimizer):
         rank 0 needs it. All ranks make this call. State stays. Master weights are the
         parameters, where they are not so already."""
         model = self._find_model("load_model", "load_state_dict")
+        self._step.meet("load_model")
         wanted: dict[int, Wanted] = {}
         for name, tensor in self._sharding.list_state(model).items():
             if isinstance(tensor, torch.Tensor):
@@ -152,6 +156,7 @@ class StateDicts(torch.optim.Optimizer):
         |folder|, on any number of ranks and at any stage. Returns the number of steps that
         the checkpoint is from; -1 if it does not say so."""
         self._prepare_files("load_universal_checkpoint")
+        self._step.meet("load_universal_checkpoint")
         steps = _universal.load(
             folder,
             self._state,
@@ -170,6 +175,7 @@ class StateDicts(torch.optim.Optimizer):
         loads it with "load_universal": true in "checkpoint", on any number of ranks."""
         _universal.check_recipe(self.recipe)
         self._prepare_files("save_universal_checkpoint")
+        self._step.meet("save_universal_checkpoint")
         values = self.consolidate_model()
         _universal.save(
             folder,

@@ -383,6 +383,13 @@ zero_rt_status zero_rt_step_results(zero_rt_step *step,
 /// a step. Since version 16.
 zero_rt_status zero_rt_step_backward_passes(zero_rt_step *step,
                                             int64_t *out_count);
+/// Waits until all ranks make this call. A caller makes it before work that the
+/// ranks do together by other means, such as a gather of torch.distributed. A
+/// rank that does something else then learns of it at once, and not when that
+/// work ends by its own timeout. |work| names it in messages: 1 to 127
+/// characters. Errors: mismatch (a rank is in another call, or names other
+/// work), timeout. Since version 16.
+zero_rt_status zero_rt_step_meet(zero_rt_step *step, const char *work);
 /// The factor by which the caller multiplies the loss of the next backward
 /// pass. It is 1 if the step has no loss scale. Otherwise the call waits for
 /// the last apply, and the factor is the same until the next apply. Not between

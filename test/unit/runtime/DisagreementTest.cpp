@@ -46,6 +46,48 @@ TEST(Disagreement, NamesBothOperations) {
       << messages[0];
 }
 
+// Before work that the ranks do by other means.
+TEST(Disagreement, RanksMeet) {
+  LibraryBuilder library = makeBuffers(2);
+  runSteps(library.get(), [&](int32_t, zero_rt_step *step) {
+    for (const char *work : {"gather", "scatter"})
+      expectOk(zero_rt_step_meet(step, work));
+    expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_step_meet(step, nullptr),
+                 "work is null");
+    expectStatus(ZERO_RT_INVALID_ARGUMENT, zero_rt_step_meet(step, ""),
+                 "meet: work has 0 characters, expected 1 to 127");
+    std::string longest(127, 'w');
+    expectOk(zero_rt_step_meet(step, longest.c_str()));
+    longest += 'w';
+    expectStatus(ZERO_RT_INVALID_ARGUMENT,
+                 zero_rt_step_meet(step, longest.c_str()),
+                 "meet: work has more than 127 characters, expected 1 to 127");
+  });
+}
+
+TEST(Disagreement, OneRankMeetsNobody) {
+  LibraryBuilder library = makeBuffers(2);
+  runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
+    const zero_rt_calls &calls = callsOf(step);
+    expectStatus(ZERO_RT_MISMATCH,
+                 rank == 0
+                     ? calls.meet(step, "gather")
+                     : calls.all_reduce(step, 0, 0, 0, ZERO_RT_STREAM_COMPUTE),
+                 "meet of 'gather'");
+    // The group is broken, and the step of the rank that met nobody.
+    expectStatus(ZERO_RT_POISONED, calls.meet(step, "gather"), "since: ");
+  });
+}
+
+TEST(Disagreement, RanksMeetForDifferentWork) {
+  LibraryBuilder library = makeBuffers(2);
+  runSteps(library.get(), [&](int32_t rank, zero_rt_step *step) {
+    expectStatus(ZERO_RT_MISMATCH,
+                 zero_rt_step_meet(step, rank == 0 ? "gather" : "scatter"),
+                 "'scatter'");
+  });
+}
+
 // Also a rank that comes later learns of it, once; then the group is gone.
 TEST(Disagreement, ReachesAllRanks) {
   LibraryBuilder library = makeBuffers(3);
