@@ -286,10 +286,11 @@ void ProtocolBuilder::buildSummedInLoop() {
 
 /// How the gradients of several backward passes become a sum.
 struct ProtocolBuilder::Accumulation {
-  FlatSymbolRefAttr store,
-      add; // an arriving gradient: of the first pass, later
-  Handlers closeFirst, closeNext; // what gradients are missing, and what to add
-  Handlers keepFirst;             // where another pass may follow the first
+  FlatSymbolRefAttr store; // an arriving gradient of the first backward pass
+  FlatSymbolRefAttr add;   // one of a later backward pass
+  Handlers closeFirst;     // fills in what is missing
+  Handlers closeNext;      // does so, and adds to the sum what is not there yet
+  Handlers keepFirst;      // where another backward pass may follow the first
   Handlers beginNext;
   Handlers release; // when the sum is no longer needed
 };
