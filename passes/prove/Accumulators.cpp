@@ -34,6 +34,23 @@ StringAttr ProgramReader::findResumable() {
   return state;
 }
 
+/// Checks that later backward passes lead to the same state: a checkpoint of
+/// any number of them is loaded there.
+void ProgramReader::checkResumable() {
+  if (!resumable)
+    return;
+  zrt::TransitionOp begin = getTransition(resumable, zrt::Event::begin);
+  zrt::TransitionOp closed =
+      begin ? getTransition(begin.getNextAttr(), zrt::Event::accumulate)
+            : nullptr;
+  if (closed && closed.getNextAttr() != resumable)
+    proof.report.error(closed)
+        << "state '" << closed.getNext() << "' is behind a second backward "
+        << "pass, and '" << resumable.getValue()
+        << "' behind the first: a checkpoint between two backward passes could "
+           "be saved in one of them only";
+}
+
 /// Forgets what of |memory| a checkpoint does not have.
 void ProgramReader::keepResumable(Memory &memory) {
   llvm::DenseSet<StringAttr> accumulators;

@@ -106,6 +106,7 @@ bool ProgramReader::initialize() {
     return false;
   }
   resumable = findResumable();
+  checkResumable();
   findMeetings();
   return !proof.report.hasErrors();
 }

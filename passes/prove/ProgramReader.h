@@ -149,6 +149,7 @@ private:
   // Checkpoints between two backward passes (Accumulators.cpp).
 
   mlir::StringAttr findResumable();
+  void checkResumable();
   void keepResumable(Memory &memory);
   void checkAccumulators();
   void checkAccumulator(zrt::AccumulatorOp op, const Contents &contents);

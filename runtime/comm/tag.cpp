@@ -12,6 +12,14 @@
 
 using namespace zero_rt;
 
+std::string zero_rt::makePrintable(const char *text, size_t size) {
+  std::string printable(text, strnlen(text, size));
+  for (char &c : printable)
+    if ((c >= 0 && c < ' ') || c == 127)
+      c = '?';
+  return printable;
+}
+
 std::string zero_rt::describe(const Tag &tag, bool withSize) {
   std::string text = tag.operation;
   if (tag.name)

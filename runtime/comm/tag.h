@@ -33,6 +33,10 @@ struct Arrival {
   uint64_t sequence;
 };
 
+/// The first |size| characters of |text|, which came from another process, up
+/// to a 0, without control characters: it goes to terminals.
+std::string makePrintable(const char *text, size_t size);
+
 /// "all_gather of 'b0'", with elements and types on request.
 std::string describe(const Tag &tag, bool withSize = false);
 

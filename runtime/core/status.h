@@ -34,6 +34,11 @@ namespace zero_rt {
 zero_rt_status fail(zero_rt_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/// Whether |code|, which another process may have sent, is one of an error.
+inline bool isError(int32_t code) {
+  return code > ZERO_RT_OK && code <= ZERO_RT_DEVICE_FAILED;
+}
+
 /// The ending of a noun after |count|, for messages.
 inline const char *plural(int64_t count) { return count == 1 ? "" : "s"; }
 

@@ -49,7 +49,7 @@ bool zero_rt::isValid(const TagMessage &message) {
 
 bool zero_rt::isValid(const NamedTag &named) {
   auto isText = [](const char *text, size_t size) {
-    return std::memchr(text, 0, size) != nullptr;
+    return std::memchr(text, 0, size) && makePrintable(text, size) == text;
   };
   return named.tag.elements >= 0 &&
          isText(named.operation, sizeof(named.operation)) &&

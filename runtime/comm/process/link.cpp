@@ -43,8 +43,9 @@ void Link::listen() {
     listener.request = nullptr;
     heardAt = std::chrono::steady_clock::now();
     failure = listener.notice;
-    failure.text[sizeof(failure.text) - 1] = 0;
-    if (failure.code <= ZERO_RT_OK || failure.code > ZERO_RT_DEVICE_FAILED)
+    std::string text = makePrintable(failure.text, sizeof(failure.text) - 1);
+    std::snprintf(failure.text, sizeof(failure.text), "%s", text.c_str());
+    if (!isError(failure.code))
       failure.code = ZERO_RT_INTERNAL;
   }
 }

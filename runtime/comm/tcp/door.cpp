@@ -15,10 +15,12 @@
 
 using namespace zero_rt;
 
-static constexpr uint64_t magic = 0x7a65726f2d746373; // and version 4
+static constexpr uint64_t magic = 0x7a65726f2d746374; // and version 5
 /// Ranks answer at once, so others are let go after this time.
-static constexpr auto patience = std::chrono::seconds(2);
+static constexpr auto patienceOfDoor = std::chrono::seconds(2);
 static constexpr size_t mostVisitors = 256;
+/// In a crowd each visitor has this time: a rank has then said what it has to.
+static constexpr auto leastStay = std::chrono::milliseconds(50);
 
 /// What an HMAC is about.
 namespace {
@@ -36,9 +38,9 @@ struct Refusal {
 } // namespace
 // Padding would be part of the HMAC.
 static_assert(sizeof(Address) == 20 && sizeof(Contact) == 184 &&
-              sizeof(Hello) == 120 && sizeof(Challenge) == 320 &&
-              sizeof(Proof) == 216 && sizeof(Transcript) == 344 &&
-              sizeof(Refusal) == 448);
+              sizeof(Hello) == 128 && sizeof(Challenge) == 320 &&
+              sizeof(Proof) == 216 && sizeof(Transcript) == 352 &&
+              sizeof(Refusal) == 456);
 
 /// Of the rank that connects, or of the one that listens.
 static zero_rt_status prove(const std::string &secret, const char *role,
@@ -82,14 +84,17 @@ static std::string textOf(Challenge answer) {
 
 zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
                               const Address &address, int port,
-                              const Contact &contact, Deadline deadline,
-                              int watched, Socket &out, bool &isFinal) {
+                              const Contact &contact,
+                              std::chrono::milliseconds patience,
+                              Deadline deadline, int watched, Socket &out,
+                              bool &isFinal) {
   isFinal = false;
   std::string place = address.text() + " port " + std::to_string(port);
   std::string why;
   Socket socket;
-  deadline = std::min(deadline, std::chrono::steady_clock::now() + patience);
-  if (!socket.connect(address, port, deadline, watched, why))
+  Deadline soon =
+      std::min(deadline, std::chrono::steady_clock::now() + patience);
+  if (!socket.connect(address, port, soon, watched, why))
     return fail(ZERO_RT_TIMEOUT, "nobody listens at %s: %s", place.c_str(),
                 why.c_str());
   Hello hello;
@@ -100,9 +105,10 @@ zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
   hello.to = to;
   hello.ranks = mine.ranks;
   hello.hasSecret = !mine.secret.empty();
+  hello.port = port;
   Challenge answer;
-  if (!sendAll(socket.get(), &hello, sizeof(hello), deadline, watched) ||
-      !receiveAll(socket.get(), &answer, sizeof(answer), deadline, watched) ||
+  if (!sendAll(socket.get(), &hello, sizeof(hello), soon, watched) ||
+      !receiveAll(socket.get(), &answer, sizeof(answer), soon, watched) ||
       answer.magic != magic)
     return fail(ZERO_RT_TIMEOUT,
                 "rank %d does not answer at %s: it is busy, or another program "
@@ -130,8 +136,14 @@ zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
   proof.contact = contact;
   ZERO_RT_TRY(
       prove(mine.secret, "connect", hello, answer.nonce, contact, proof.proof));
-  if (!sendAll(socket.get(), &proof, sizeof(proof), deadline, watched))
-    return fail(ZERO_RT_TIMEOUT, "%s hung up", place.c_str());
+  // It is the rank, which may be busy with others, and answers or hangs up.
+  Welcome welcome;
+  ZERO_RT_TRY(
+      prove(mine.secret, "welcome", hello, answer.nonce, contact, expected));
+  if (!sendAll(socket.get(), &proof, sizeof(proof), deadline, watched) ||
+      !receiveAll(socket.get(), &welcome, sizeof(welcome), deadline, watched) ||
+      !isEqual(expected, welcome.proof))
+    return fail(ZERO_RT_TIMEOUT, "rank %d at %s hung up", to, place.c_str());
   out = std::move(socket);
   return ZERO_RT_OK;
 }
@@ -140,38 +152,63 @@ zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
 // The rank that listens
 //===----------------------------------------------------------------------===//
 
-void Door::acceptAll() {
+bool Door::isFull() const { return visitors.size() >= mostVisitors; }
+
+zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
   Address address;
   for (size_t i = 0; i < mostVisitors; ++i) {
+    bool hasRoom = true;
+    if (isFull())
+      ZERO_RT_TRY(makeRoom(arrived, hasRoom));
+    if (!hasRoom)
+      return ZERO_RT_OK; // the others wait before the door
     Socket socket = listener.accept(address);
     if (!socket)
       break;
-    if (visitors.size() == mostVisitors)
-      dismissOne();
     Visitor &visitor = visitors.emplace_back();
     visitor.socket = std::move(socket);
     visitor.address = address;
-    visitor.deadline = std::chrono::steady_clock::now() + patience;
+    visitor.came = std::chrono::steady_clock::now();
   }
   // One more descriptor than the process may have: somebody must leave.
   if ((errno == EMFILE || errno == ENFILE) && !visitors.empty())
-    dismissOne();
+    visitors.pop_front();
+  return ZERO_RT_OK;
 }
 
 /// Closes the connection that is least likely a rank's: the oldest one without
-/// a hello. A rank that has sent its proof does not connect again.
-void Door::dismissOne() {
-  auto silent =
-      std::find_if(visitors.begin(), visitors.end(),
-                   [](const Visitor &visitor) { return !visitor.isAsked; });
-  visitors.erase(silent == visitors.end() ? visitors.begin() : silent);
+/// a hello, or else the oldest one without a proof. What it has said meanwhile
+/// is heard first.
+zero_rt_status Door::makeRoom(std::vector<Guest> &arrived, bool &hasRoom) {
+  Deadline before = std::chrono::steady_clock::now() - leastStay;
+  for (bool isAsked : {false, true})
+    for (auto visitor = visitors.begin(); visitor != visitors.end();) {
+      if (visitor->isAsked != isAsked) {
+        ++visitor;
+        continue;
+      }
+      if (visitor->came > before)
+        break;
+      bool stays = true;
+      ZERO_RT_TRY(advance(*visitor, stays, arrived));
+      // A hello makes a silent visitor one of the others.
+      if (stays && visitor->isAsked != isAsked) {
+        ++visitor;
+        continue;
+      }
+      visitors.erase(visitor);
+      return ZERO_RT_OK;
+    }
+  hasRoom = false;
+  return ZERO_RT_OK;
 }
 
 /// Whether |hello| is to this rank of this job.
 bool Door::isForMe(const Hello &hello) const {
   char job[sizeof(hello.job)];
   copyText(job, mine.job);
-  return std::memcmp(job, hello.job, sizeof(job)) == 0 && hello.to == mine.rank;
+  return std::memcmp(job, hello.job, sizeof(job)) == 0 &&
+         hello.to == mine.rank && hello.port == port();
 }
 
 /// What is wrong with |hello|, of a rank of ours; empty if nothing is.
@@ -189,6 +226,10 @@ std::string Door::findObjection(const Hello &hello) const {
   if (hello.ranks != mine.ranks)
     return you + " says that there are " + std::to_string(hello.ranks) +
            " ranks, " + me + " that there are " + std::to_string(mine.ranks);
+  if (hello.port != port())
+    return you + " has dialled port " + std::to_string(hello.port) + ", and " +
+           me + " listens at port " + std::to_string(port()) +
+           "; give all ranks the port of rank 0, and map no ports";
   if (hello.to != mine.rank)
     return you + " looks for rank " + std::to_string(hello.to) +
            ", and found " + me;
@@ -234,6 +275,12 @@ zero_rt_status Door::checkProof(Visitor &visitor, std::vector<Guest> &arrived) {
                 contact.count <= Contact::mostAddresses;
   if (!isRank)
     return ZERO_RT_OK;
+  Welcome welcome;
+  ZERO_RT_TRY(prove(mine.secret, "welcome", visitor.hello, visitor.nonce,
+                    contact, welcome.proof));
+  if (::send(visitor.socket.get(), &welcome, sizeof(welcome), MSG_NOSIGNAL) !=
+      ssize_t(sizeof(welcome)))
+    return ZERO_RT_OK; // it has left, and comes again
   // This rank may see an address that the other rank does not know of.
   if (!visitor.address.isLoopback() && !contact.isChosen &&
       contact.count < Contact::mostAddresses)
@@ -268,16 +315,20 @@ zero_rt_status Door::wait(const std::vector<int> &watched, Deadline deadline,
                           std::vector<Guest> &arrived) {
   while (true) {
     Deadline now = std::chrono::steady_clock::now();
-    visitors.remove_if(
-        [&](const Visitor &visitor) { return visitor.deadline <= now; });
+    visitors.remove_if([&](const Visitor &visitor) {
+      return visitor.came + patienceOfDoor <= now;
+    });
     Deadline next = deadline;
+    if (isFull())
+      next = std::min(next, now + leastStay);
     std::vector<pollfd> entries;
     for (int descriptor : watched)
       entries.push_back({descriptor, POLLIN, 0});
-    entries.push_back({listener.get(), POLLIN, 0});
+    // Where it is full, those at the door wait until somebody may leave.
+    entries.push_back({listener.get(), short(isFull() ? 0 : POLLIN), 0});
     for (const Visitor &visitor : visitors) {
       entries.push_back({visitor.socket.get(), POLLIN, 0});
-      next = std::min(next, visitor.deadline);
+      next = std::min(next, visitor.came + patienceOfDoor);
     }
     auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(next - now)
@@ -294,8 +345,8 @@ zero_rt_status Door::wait(const std::vector<int> &watched, Deadline deadline,
         ZERO_RT_TRY(advance(*visitor, stays, arrived));
       visitor = stays ? std::next(visitor) : visitors.erase(visitor);
     }
-    if (ready > 0 && entries[watched.size()].revents)
-      acceptAll();
+    if (isFull() || (ready > 0 && entries[watched.size()].revents))
+      ZERO_RT_TRY(acceptAll(arrived));
     bool hasNews = std::any_of(entries.begin(),
                                entries.begin() + std::ptrdiff_t(watched.size()),
                                [](const pollfd &e) { return e.revents != 0; });

@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The rank that connects sends a hello with a nonce. The other rank answers
-// with a nonce of its own and with the HMAC of both nonces, the job and the
-// ranks. The first rank checks the HMAC and sends one of its own. A recorded
-// message is of no use, since the nonces differ.
+// with a nonce of its own and with the HMAC of both nonces, the job, the ranks
+// and the port. The first rank checks the HMAC and sends one of its own, and
+// the other one bids it welcome. A recorded message is of no use, since the
+// nonces differ. A rank that is turned away, as in a crowd of strangers, gets
+// no welcome and tries again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +51,10 @@ struct Hello {
   int32_t to = 0;
   int32_t ranks = 0;
   int32_t hasSecret = 0;
+  /// That the rank dials: a stranger at another port cannot lead it to the rank
+  /// of another job that has the same secret.
+  int32_t port = 0;
+  int32_t unused = 0;
 };
 
 /// The answer. With another status than ok it is the last message, and |proof|
@@ -67,6 +73,11 @@ struct Proof {
   Contact contact;
 };
 
+/// The last message of the rank that listens.
+struct Welcome {
+  Digest proof = {};
+};
+
 /// Copies |text| to an array, which ends with a 0 and has no old bytes.
 template <size_t size>
 void copyText(char (&out)[size], const std::string &text) {
@@ -77,9 +88,10 @@ void copyText(char (&out)[size], const std::string &text) {
 /// Connects to rank |to|, which listens at |address|. Sets |isFinal| if another
 /// attempt would fail, too: a rank of the job refuses this one. Any process may
 /// listen before the rank does, and say anything; without a secret it cannot be
-/// told from a rank.
+/// told from a rank. A process gets |patience| to prove that it is the rank.
 zero_rt_status knock(const Identity &mine, int32_t to, const Address &address,
-                     int port, const Contact &contact, Deadline deadline,
+                     int port, const Contact &contact,
+                     std::chrono::milliseconds patience, Deadline deadline,
                      int watched, Socket &out, bool &isFinal);
 
 /// A rank that has come in.
@@ -108,15 +120,16 @@ private:
   struct Visitor {
     Socket socket;
     Address address;
-    Deadline deadline;
+    Deadline came;
     bool isAsked = false; // the challenge was sent
     size_t done = 0;      // bytes of the message that is being received
     Hello hello;
     Proof proof;
     Digest nonce = {};
   };
-  void acceptAll();
-  void dismissOne();
+  zero_rt_status acceptAll(std::vector<Guest> &arrived);
+  bool isFull() const;
+  zero_rt_status makeRoom(std::vector<Guest> &arrived, bool &hasRoom);
   /// Reads from |visitor|; false if it must leave.
   zero_rt_status advance(Visitor &visitor, bool &stays,
                          std::vector<Guest> &arrived);

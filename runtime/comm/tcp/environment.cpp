@@ -79,6 +79,11 @@ static zero_rt_status copyValue(const char *name, const std::string &value,
     return fail(ZERO_RT_INVALID_ARGUMENT,
                 "%s gives %zu characters, expected at most %zu", name,
                 value.size(), size - 1);
+  if (value.find('\0') != std::string::npos)
+    return fail(ZERO_RT_INVALID_ARGUMENT,
+                "%s gives a value with a zero byte, which would end it; write "
+                "random bytes as text, such as base64",
+                name);
   std::snprintf(out, size, "%s", value.c_str());
   return ZERO_RT_OK;
 }

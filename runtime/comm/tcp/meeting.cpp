@@ -18,6 +18,12 @@
 using namespace zero_rt;
 
 static constexpr int64_t defaultMeetingMs = 60000;
+/// A year. A longer time is none that a clock could add.
+static constexpr int64_t mostMeetingMs = int64_t(366) * 24 * 3600 * 1000;
+/// How long a process may take to prove that it is a rank: at first, and at
+/// most. A stranger may have the port before the rank has it, and be silent.
+static constexpr auto leastPatience = std::chrono::milliseconds(100);
+static constexpr auto mostPatience = std::chrono::milliseconds(2000);
 /// How long rank 0 waits behind its deadline for what the others say, and how
 /// long these wait for rank 0.
 static constexpr auto graceOfRankZero = std::chrono::milliseconds(150);
@@ -36,7 +42,8 @@ struct Word {
 Meeting::Meeting(const zero_rt_tcp_options &options, Socket listener)
     : sockets(size_t(options.ranks)), options(options),
       listener(std::move(listener)),
-      timeoutMs(options.timeout_ms ? options.timeout_ms : defaultMeetingMs),
+      timeoutMs(options.timeout_ms ? std::min(options.timeout_ms, mostMeetingMs)
+                                   : defaultMeetingMs),
       deadline(std::chrono::steady_clock::now() +
                std::chrono::milliseconds(timeoutMs)),
       contacts(size_t(options.ranks)), descriptors(size_t(options.ranks), -1),
@@ -81,12 +88,12 @@ zero_rt_status Meeting::readWord(int32_t rank, Deadline end) {
                 rank, describe(tag).c_str());
   }
   heard[size_t(rank)] = 1;
-  word.text[sizeof(word.text) - 1] = 0;
   if (!word.status)
     return ZERO_RT_OK;
   isOfOther = true;
   isSuspicion = word.isSuspicion != 0;
-  return fail(word.status, "%s", word.text);
+  return fail(isError(word.status) ? word.status : ZERO_RT_INTERNAL, "%s",
+              makePrintable(word.text, sizeof(word.text)).c_str());
 }
 
 /// Waits until all other ranks have ended, unless |status| is an error. The
@@ -163,7 +170,7 @@ zero_rt_status Meeting::conclude(zero_rt_status status) {
 /// Keeps the connection to |guest|.
 void Meeting::take(Guest guest) {
   size_t rank = size_t(guest.rank);
-  if (sockets[rank]) {
+  if (sockets[rank] && !hasHungUp(descriptors[rank])) {
     Word word;
     word.status = ZERO_RT_MISMATCH;
     copyText(word.text, "two processes say that they are rank " +
@@ -263,11 +270,12 @@ zero_rt_status Meeting::callOn(int32_t rank,
   // What was heard last, and rather an answer than none.
   std::string why = "it has no address that this rank can use";
   zero_rt_status heardStatus = ZERO_RT_TIMEOUT;
-  while (true) {
+  for (auto patience = leastPatience;;
+       patience = std::min(2 * patience, mostPatience)) {
     for (const Address &address : addresses) {
       bool isFinal = false;
       zero_rt_status status =
-          knock(mine, rank, address, port, contact, deadline,
+          knock(mine, rank, address, port, contact, patience, deadline,
                 rank ? descriptors[0] : -1, sockets[index], isFinal);
       if (!status) {
         descriptors[index] = sockets[index].get();

@@ -67,6 +67,12 @@ bool zero_rt::receiveAll(int descriptor, void *data, size_t bytes,
   return true;
 }
 
+bool zero_rt::hasHungUp(int descriptor) {
+  char next;
+  ssize_t got = ::recv(descriptor, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 Socket::~Socket() {
   if (descriptor >= 0)
     ::close(descriptor);

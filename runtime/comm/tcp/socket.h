@@ -30,6 +30,10 @@ bool sendAll(int descriptor, const void *data, size_t bytes, Deadline deadline,
 bool receiveAll(int descriptor, void *data, size_t bytes, Deadline deadline,
                 int watched = -1);
 
+/// Whether the other end of a connection is closed, and nothing is left to
+/// read.
+bool hasHungUp(int descriptor);
+
 /// Owns a file descriptor, in which no call blocks.
 class Socket {
 public:
