@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import os
 import re
+import resource
 import socket
 import struct
 import subprocess
@@ -164,12 +165,25 @@ class Stranger:
         while not self.is_over.is_set() and len(self.kept) < 900:
             self.say(self.hello(rank=2))
 
+    def steady_hellos(self):
+        """As many as are open for a second, without a pause."""
+        while not self.is_over.is_set():
+            self.say(self.hello(rank=2))
+            if len(self.kept) > 300:
+                self.kept.pop(0).close()
+            time.sleep(0.003)
 
-def run_ranks(job, ranks, port, stranger=None, ports=None, order=1, timeout=20000):
+
+def limit_descriptors(count):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+
+
+def run_ranks(job, ranks, port, stranger=None, ports=None, order=1, timeout=20000,
+              descriptors=1024):
     """Runs the job; its time without the wait, and its lines by rank.
 
     The stranger comes with the first rank, and the last rank comes a while later. With
-    |order| -1 that is rank 0."""
+    |order| -1 that is rank 0. A rank may have |descriptors|."""
     environment = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
                    "ZERO_RT_SECRET": SECRET, "ZERO_RT_JOB": JOB}
     processes, outputs = [], []
@@ -182,7 +196,8 @@ def run_ranks(job, ranks, port, stranger=None, ports=None, order=1, timeout=2000
         processes.append(subprocess.Popen(
             [job, "tcp", "one", str(timeout), "none@never:0"], stdout=output,
             env={**environment, "RANK": str(rank),
-                 "ZERO_RT_PORT": str((ports or {}).get(rank, port))}))
+                 "ZERO_RT_PORT": str((ports or {}).get(rank, port))},
+            preexec_fn=lambda: limit_descriptors(descriptors)))
         outputs.append(output)
         if position == 0 and stranger:
             thread = threading.Thread(target=stranger)
@@ -298,6 +313,12 @@ def main():
             answer = f"took {took:.2f} s instead of {usual:.2f} s"
         failed |= answer != "ok"
         print(f"{name}: {answer}")
+    stranger = Stranger(free_port(), ranks, record)
+    _, lines = run_ranks(job, ranks, stranger.port, stranger.steady_hellos,
+                         descriptors=64)
+    if lines != expected:
+        print(f"hellos where descriptors are few: wrong result {lines}")
+        failed = True
     for is_silent in (False, True):
         took, lines = impostor_is_outlasted(job, ranks, is_silent)
         if sorted(lines) != expected or took > usual + 1:

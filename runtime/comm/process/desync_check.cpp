@@ -13,6 +13,11 @@
 
 using namespace zero_rt;
 
+/// More process groups than a process has at a time, and more collectives than
+/// a rank can queue before it waits for the others.
+static constexpr size_t mostGroups = 16384;
+static constexpr size_t mostAhead = 65536;
+
 DesyncCheck::DesyncCheck(ControlMessages &control) : control(control) {
   for (ControlMessage::Kind kind :
        {ControlMessage::Called, ControlMessage::Waiting, ControlMessage::Came,
@@ -87,6 +92,16 @@ zero_rt_status DesyncCheck::answer(uint64_t group, int32_t to) {
 }
 
 void DesyncCheck::take(int32_t from, const ControlMessage &message) {
+  bool isKnown = groups.count(message.group) != 0;
+  bool isTooMuch = isKnown ? groups[message.group].theirs.size() >= mostAhead
+                           : groups.size() >= mostGroups;
+  if (isTooMuch) {
+    (void)control.link.breakWith(ZERO_RT_MISMATCH,
+                                 "rank " + std::to_string(from) + " sent " +
+                                     (isKnown ? "too many collectives ahead"
+                                              : "messages of too many groups"));
+    return;
+  }
   Group *group = find(message.group);
   if (!group)
     return;

@@ -14,6 +14,9 @@
 
 using namespace zero_rt;
 
+/// More steps than a process has at a time.
+static constexpr size_t mostSteps = 16384;
+
 Reports::Reports(ControlMessages &control) : control(control) {
   auto reader = [this](int32_t from, const ControlMessage &message) {
     take(from, message);
@@ -30,6 +33,12 @@ Reports::Reports(ControlMessages &control) : control(control) {
 void Reports::take(int32_t from, const ControlMessage &message) {
   if (control.link.isOver(message.step))
     return;
+  if (!steps.count(message.step) && steps.size() >= mostSteps) {
+    (void)control.link.breakWith(ZERO_RT_MISMATCH,
+                                 "rank " + std::to_string(from) +
+                                     " sent reports of too many steps");
+    return;
+  }
   Step &step = steps[message.step];
   step.theirs[from] = message;
   // An error breaks the link, and later calls report it.

@@ -18,7 +18,6 @@ using namespace zero_rt;
 static constexpr uint64_t magic = 0x7a65726f2d746374; // and version 5
 /// Ranks answer at once, so others are let go after this time.
 static constexpr auto patienceOfDoor = std::chrono::seconds(2);
-static constexpr size_t mostVisitors = 256;
 /// In a crowd each visitor has this time: a rank has then said what it has to.
 static constexpr auto leastStay = std::chrono::milliseconds(50);
 
@@ -152,11 +151,11 @@ zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
 // The rank that listens
 //===----------------------------------------------------------------------===//
 
-bool Door::isFull() const { return visitors.size() >= mostVisitors; }
+bool Door::isFull() const { return visitors.size() >= most; }
 
 zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
   Address address;
-  for (size_t i = 0; i < mostVisitors; ++i) {
+  for (size_t i = 0; i < most; ++i) {
     bool hasRoom = true;
     if (isFull())
       ZERO_RT_TRY(makeRoom(arrived, hasRoom));
@@ -170,9 +169,9 @@ zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
     visitor.address = address;
     visitor.came = std::chrono::steady_clock::now();
   }
-  // One more descriptor than the process may have: somebody must leave.
+  // There are no more descriptors: from now on the door is full by then.
   if ((errno == EMFILE || errno == ENFILE) && !visitors.empty())
-    visitors.pop_front();
+    most = visitors.size();
   return ZERO_RT_OK;
 }
 

@@ -113,7 +113,7 @@ public:
   zero_rt_status wait(const std::vector<int> &watched, Deadline deadline,
                       std::vector<Guest> &arrived);
   int port() const { return listener.port(); }
-  /// Why a rank of this job was refused, if one was.
+  /// What the last process that was refused had said of itself, if one was.
   const std::string &refusal() const { return lastRefusal; }
 
 private:
@@ -141,6 +141,7 @@ private:
   const Identity &mine;
   Socket listener;
   std::list<Visitor> visitors;
+  size_t most = 256; // visitors; fewer where there are no more descriptors
   std::string lastRefusal;
 };
 

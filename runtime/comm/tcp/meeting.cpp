@@ -56,8 +56,9 @@ Meeting::Meeting(const zero_rt_tcp_options &options, Socket listener)
 
 zero_rt_status Meeting::failAsMissing(const std::vector<int32_t> &ranks) {
   std::string text = describeMissing(tag, timeoutMs, ranks);
+  // It may be a stranger who has said so.
   if (door && !door->refusal().empty())
-    text += "; refused: " + door->refusal();
+    text += "; a process was refused: " + door->refusal();
   return fail(ZERO_RT_TIMEOUT, "%s", text.c_str());
 }
 
@@ -262,6 +263,16 @@ zero_rt_status Meeting::findRankZero(std::vector<Address> &out) {
   return ZERO_RT_OK;
 }
 
+/// Lets in who has come to the door of this rank meanwhile. Else a crowd of
+/// strangers before it would keep ranks out.
+zero_rt_status Meeting::lookOut() {
+  std::vector<Guest> arrived;
+  ZERO_RT_TRY(door->wait({}, Deadline(), arrived));
+  for (Guest &guest : arrived)
+    take(std::move(guest));
+  return ZERO_RT_OK;
+}
+
 /// Connects to |rank|, at one of |addresses|.
 zero_rt_status Meeting::callOn(int32_t rank,
                                const std::vector<Address> &addresses, int port,
@@ -277,6 +288,7 @@ zero_rt_status Meeting::callOn(int32_t rank,
       zero_rt_status status =
           knock(mine, rank, address, port, contact, patience, deadline,
                 rank ? descriptors[0] : -1, sockets[index], isFinal);
+      ZERO_RT_TRY(lookOut());
       if (!status) {
         descriptors[index] = sockets[index].get();
         return ZERO_RT_OK;

@@ -42,6 +42,7 @@ private:
   zero_rt_status sendContacts();
   zero_rt_status receiveContacts();
   zero_rt_status findRankZero(std::vector<Address> &out);
+  zero_rt_status lookOut();
   zero_rt_status callOn(int32_t rank, const std::vector<Address> &addresses,
                         int port, const Contact &mine);
   std::vector<Address> placesOf(const Contact &contact) const;

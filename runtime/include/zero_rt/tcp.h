@@ -8,16 +8,19 @@
 // needed.
 //
 // A job has a secret, and each pair of ranks proves to each other that both
-// have it (HMAC-SHA256 over random numbers of both, the job and the ranks).
-// Processes that do not have the secret cannot join, and cannot make the ranks
-// wait, except that a flood of connections takes processor time. Without a
+// have it (HMAC-SHA256 over random numbers of both, the job, the ranks and the
+// port). Processes that do not have the secret cannot join, and cannot make the
+// ranks wait, except that a flood of connections takes processor time, and that
+// a process which listens at rank 0's port first prevents the job. Without a
 // secret, all ranks must be on one machine: ranks listen and connect at
 // 127.0.0.1 only, any process of this machine can join, and rank 0 writes a
 // warning to stderr, once in a process. Messages between ranks are not
 // encrypted, and not protected against changes on the way. Do not use this
 // transport over networks where others can read or change packets.
 //
-// The id of a job keeps two jobs apart that use one port by mistake.
+// The id of a job keeps two jobs apart that use one port by mistake, and that
+// have one secret: without it, ranks of both are ranks of one job to each other.
+// Ranks dial the port at which rank 0 listens, and no mapped one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +70,7 @@ typedef struct zero_rt_tcp_options {
 ///   SLURM_STEP_ID, else PMIX_NAMESPACE, else empty.
 /// - Secret: the file that ZERO_RT_SECRET_FILE names, without the end of the
 ///   line, else ZERO_RT_SECRET, else none. Other users must not be able to read
-///   the file (mode 0600).
+///   the file (mode 0600). It is text, without zero bytes.
 /// - Network interface: ZERO_RT_INTERFACE, else all.
 ///
 /// Errors: invalid_argument (the message names the variable that is missing or

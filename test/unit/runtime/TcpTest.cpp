@@ -248,7 +248,8 @@ TEST(Tcp, RanksProveThatTheyHaveTheSecret) {
                 {ZERO_RT_MISMATCH, "has another secret than rank 1"}});
   expectCreate(
       makePair("", other),
-      {{ZERO_RT_TIMEOUT, "refused: rank 1 has a secret, and rank 0 has none"},
+      {{ZERO_RT_TIMEOUT,
+        "a process was refused: rank 1 has a secret, and rank 0 has none"},
        {ZERO_RT_MISMATCH, "rank 1 has a secret, and rank 0 has none"}});
   expectCreate(makePair(one, one, "7", "8"),
                {{ZERO_RT_TIMEOUT, "rank 0 at this port is of another job"},
