@@ -156,8 +156,8 @@ bool Door::isFull() const { return visitors.size() >= most; }
 zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
   Address address;
   for (size_t i = 0; i < most; ++i) {
-    bool hasRoom = true;
-    if (isFull())
+    bool hasRoom = !isFull();
+    if (!hasRoom && waitFor(listener.get(), POLLIN, Deadline()))
       ZERO_RT_TRY(makeRoom(arrived, hasRoom));
     if (!hasRoom)
       return ZERO_RT_OK; // the others wait before the door
@@ -177,7 +177,7 @@ zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
 
 /// Closes the connection that is least likely a rank's: the oldest one without
 /// a hello, or else the oldest one without a proof. What it has said meanwhile
-/// is heard first.
+/// is heard first. There is no room if all came a moment ago.
 zero_rt_status Door::makeRoom(std::vector<Guest> &arrived, bool &hasRoom) {
   Deadline before = std::chrono::steady_clock::now() - leastStay;
   for (bool isAsked : {false, true})
@@ -196,9 +196,9 @@ zero_rt_status Door::makeRoom(std::vector<Guest> &arrived, bool &hasRoom) {
         continue;
       }
       visitors.erase(visitor);
+      hasRoom = true;
       return ZERO_RT_OK;
     }
-  hasRoom = false;
   return ZERO_RT_OK;
 }
 

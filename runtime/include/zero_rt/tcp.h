@@ -19,8 +19,8 @@
 // transport over networks where others can read or change packets.
 //
 // The id of a job keeps two jobs apart that use one port by mistake, and that
-// have one secret: without it, ranks of both are ranks of one job to each other.
-// Ranks dial the port at which rank 0 listens, and no mapped one.
+// have one secret: without it, ranks of both are ranks of one job to each
+// other. Ranks dial the port at which rank 0 listens, and no mapped one.
 //
 //===----------------------------------------------------------------------===//
 
