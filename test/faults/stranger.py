@@ -13,7 +13,6 @@ import hashlib
 import hmac
 import os
 import re
-import resource
 import socket
 import struct
 import subprocess
@@ -174,18 +173,15 @@ class Stranger:
             time.sleep(0.003)
 
 
-def limit_descriptors(count):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
-
-
 def run_ranks(job, ranks, port, stranger=None, ports=None, order=1, timeout=20000,
-              descriptors=1024):
+              descriptors=None):
     """Runs the job; its time without the wait, and its lines by rank.
 
     The stranger comes with the first rank, and the last rank comes a while later. With
-    |order| -1 that is rank 0. A rank may have |descriptors|."""
+    |order| -1 that is rank 0. A rank may have so many |descriptors|."""
     environment = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
                    "ZERO_RT_SECRET": SECRET, "ZERO_RT_JOB": JOB}
+    limit = ["prlimit", f"--nofile={descriptors}"] if descriptors else []
     processes, outputs = [], []
     start = time.monotonic()
     thread = None
@@ -194,10 +190,9 @@ def run_ranks(job, ranks, port, stranger=None, ports=None, order=1, timeout=2000
             time.sleep(WAIT)
         output = tempfile.TemporaryFile("w+")
         processes.append(subprocess.Popen(
-            [job, "tcp", "one", str(timeout), "none@never:0"], stdout=output,
+            [*limit, job, "tcp", "one", str(timeout), "none@never:0"], stdout=output,
             env={**environment, "RANK": str(rank),
-                 "ZERO_RT_PORT": str((ports or {}).get(rank, port))},
-            preexec_fn=lambda: limit_descriptors(descriptors)))
+                 "ZERO_RT_PORT": str((ports or {}).get(rank, port))}))
         outputs.append(output)
         if position == 0 and stranger:
             thread = threading.Thread(target=stranger)
