@@ -106,7 +106,6 @@ bool ProgramReader::initialize() {
     return false;
   }
   resumable = findResumable();
-  checkResumable();
   findMeetings();
   return !proof.report.hasErrors();
 }
@@ -315,6 +314,8 @@ std::optional<StepSemantics> ProgramReader::run() {
           << "ranks meet in some backward passes and not in each: "
              "with different numbers of them they would "
              "wait for each other for ever";
+  if (!proof.report.hasErrors())
+    checkResumable();
   if (!proof.report.hasErrors())
     checkAccumulators();
   if (!proof.report.hasErrors())

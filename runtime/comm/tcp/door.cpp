@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <dirent.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 using namespace zero_rt;
 
@@ -151,6 +153,26 @@ zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
 // The rank that listens
 //===----------------------------------------------------------------------===//
 
+/// Not more than half of the descriptors that the process may still open: other
+/// threads need some.
+static size_t countPlaces() {
+  constexpr size_t mostVisitors = 256;
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit))
+    return mostVisitors;
+  size_t open = 0;
+  if (DIR *folder = ::opendir("/proc/self/fd")) {
+    while (::readdir(folder))
+      ++open;
+    ::closedir(folder);
+  }
+  size_t left = limit.rlim_cur > open ? limit.rlim_cur - open : 0;
+  return std::clamp<size_t>(left / 2, 1, mostVisitors);
+}
+
+Door::Door(const Identity &mine, Socket listener)
+    : mine(mine), listener(std::move(listener)), most(countPlaces()) {}
+
 bool Door::isFull() const { return visitors.size() >= most; }
 
 zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
@@ -169,7 +191,7 @@ zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
     visitor.address = address;
     visitor.came = std::chrono::steady_clock::now();
   }
-  // There are no more descriptors: from now on the door is full by then.
+  // Others have opened the rest: from now on the door is full by then.
   if ((errno == EMFILE || errno == ENFILE) && !visitors.empty())
     most = visitors.size();
   return ZERO_RT_OK;

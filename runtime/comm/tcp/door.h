@@ -105,8 +105,7 @@ struct Guest {
 /// cannot make the ranks wait.
 class Door {
 public:
-  Door(const Identity &mine, Socket listener)
-      : mine(mine), listener(std::move(listener)) {}
+  Door(const Identity &mine, Socket listener);
 
   /// Waits until a rank comes in, one of |watched| can be read, or the
   /// deadline.
@@ -141,7 +140,7 @@ private:
   const Identity &mine;
   Socket listener;
   std::list<Visitor> visitors;
-  size_t most = 256; // visitors; fewer where there are no more descriptors
+  size_t most; // visitors at a time
   std::string lastRefusal;
 };
 
