@@ -34,8 +34,9 @@ extern "C" {
 ///
 /// If a rank has no memory, the call fails on all ranks. A rank whose arguments
 /// are wrong, or for which MPI_Comm_dup fails, returns alone, as from a
-/// collective of MPI. Errors: invalid_argument, out_of_memory, internal (with
-/// the error of MPI).
+/// collective of MPI. Like these, the call has no timeout: it waits for ever
+/// for a rank that does not come. Errors: invalid_argument, out_of_memory,
+/// internal (with the error of MPI).
 zero_rt_status zero_rt_mpi_group_create(MPI_Comm comm,
                                         zero_rt_group **out_group);
 
