@@ -82,6 +82,12 @@ struct PlaceAccumulatorsPass
                             "'accumulate=apart' out";
         return signalPassFailure();
       }
+      if (apart && stage >= 2) {
+        step.emitError() << "keeps gradients as they arrive at stage "
+                         << static_cast<int>(stage)
+                         << " in any case; leave 'accumulate=apart' out";
+        return signalPassFailure();
+      }
       if (stage < 2 && !step.getOneBackward()) {
         for (auto op : step.getBody().getOps<MicroBatchesOp>())
           op.setApart(apart);

@@ -1,5 +1,4 @@
-//===- Protocol.cpp - When the buffers of a bucket are used
-//----------------===//
+//===- Protocol.cpp - When the buffers of a bucket are used ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -229,6 +229,19 @@ def shake_hands(job, ranks):
     return said, stranger.welcomed
 
 
+def hear_a_wrong_word(job, ranks):
+    """What rank 0 says where a rank that was let in ends with no status, for terminals."""
+    stranger = Stranger(free_port(), ranks, b"")
+    process = subprocess.Popen(
+        [job, "tcp", "one", "3000", "none@never:0"], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "WORLD_SIZE": str(ranks), "RANK": "0",
+             "ZERO_RT_SECRET": SECRET, "ZERO_RT_JOB": JOB,
+             "ZERO_RT_PORT": str(stranger.port)})
+    stranger.shake(stranger.hello(), SECRET)
+    stranger.kept[-1].sendall(struct.pack("<ii248s", 12345, 0, b"\x1b[2Jowned"))
+    return process.communicate()[0].strip()
+
+
 def relay_is_refused(job, ranks):
     """A stranger leads rank 1, which dials its port, to rank 0 at another port."""
     port, proxy = free_port(), socket.create_server(("127.0.0.1", 0))
@@ -321,6 +334,10 @@ def main():
             failed = True
     if not relay_is_refused(job, ranks):
         print("a rank is led to a port that it did not dial")
+        failed = True
+    word = hear_a_wrong_word(job, ranks)
+    if word != "rank 0: connect: internal: ?[2Jowned":
+        print(f"a rank says what no rank says: {word!r}")
         failed = True
     if not is_let_in:
         print("a stranger with the secret is not let in: this test tries nothing")

@@ -101,7 +101,7 @@ zero_rt_status ControlMessages::pollFrom(int32_t from, Incoming &next) {
     if (next.message.kind == ControlMessage::Ask)
       ZERO_RT_TRY(tell(from, ControlMessage::Answer));
     if (const Reader &reader = readers[size_t(next.message.kind)])
-      reader(from, next.message);
+      ZERO_RT_TRY(reader(from, next.message));
   }
   return ZERO_RT_OK;
 }

@@ -49,7 +49,8 @@ class ControlMessages {
 public:
   explicit ControlMessages(Link &link);
 
-  using Reader = std::function<void(int32_t from, const ControlMessage &)>;
+  using Reader =
+      std::function<zero_rt_status(int32_t from, const ControlMessage &)>;
   /// |reader| gets all messages of |kind| from now on.
   void setReader(ControlMessage::Kind kind, Reader reader) {
     readers[size_t(kind)] = std::move(reader);

@@ -24,7 +24,7 @@ DesyncCheck::DesyncCheck(ControlMessages &control) : control(control) {
         ControlMessage::LeftGroup})
     control.setReader(kind,
                       [this](int32_t from, const ControlMessage &message) {
-                        take(from, message);
+                        return take(from, message);
                       });
 }
 
@@ -91,20 +91,19 @@ zero_rt_status DesyncCheck::answer(uint64_t group, int32_t to) {
   return tell(to, ControlMessage::Came, group, mine.calls);
 }
 
-void DesyncCheck::take(int32_t from, const ControlMessage &message) {
+zero_rt_status DesyncCheck::take(int32_t from, const ControlMessage &message) {
   bool isKnown = groups.count(message.group) != 0;
   bool isTooMuch = isKnown ? groups[message.group].theirs.size() >= mostAhead
                            : groups.size() >= mostGroups;
   if (isTooMuch) {
-    (void)control.link.breakWith(ZERO_RT_MISMATCH,
-                                 "rank " + std::to_string(from) + " sent " +
-                                     (isKnown ? "too many collectives ahead"
-                                              : "messages of too many groups"));
-    return;
+    return control.link.breakWith(
+        ZERO_RT_MISMATCH, "rank " + std::to_string(from) + " sent " +
+                              (isKnown ? "too many collectives ahead"
+                                       : "messages of too many groups"));
   }
   Group *group = find(message.group);
   if (!group)
-    return;
+    return ZERO_RT_OK;
   Member &member = group->others[from];
   member.came = std::max(member.came, message.turn);
   if (message.kind == ControlMessage::LeftGroup)
@@ -112,10 +111,11 @@ void DesyncCheck::take(int32_t from, const ControlMessage &message) {
   if (message.kind == ControlMessage::Called)
     std::memcpy(&group->theirs.emplace_back(), message.data, sizeof(NamedTag));
   if (message.kind != ControlMessage::Waiting)
-    return;
+    return ZERO_RT_OK;
   member.asked = message.turn;
   // An error breaks the link, and later calls report it.
   (void)answer(message.group, from);
+  return ZERO_RT_OK;
 }
 
 zero_rt_status DesyncCheck::compare(Group &group) {

@@ -68,7 +68,7 @@ private:
     std::map<int32_t, Member> others;
   };
   Group *find(uint64_t group);
-  void take(int32_t from, const ControlMessage &message);
+  zero_rt_status take(int32_t from, const ControlMessage &message);
   zero_rt_status answer(uint64_t group, int32_t to);
   int32_t neighbor(const Group &group, size_t distance) const;
   zero_rt_status compare(Group &group);

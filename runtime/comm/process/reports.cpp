@@ -19,30 +19,32 @@ static constexpr size_t mostSteps = 16384;
 
 Reports::Reports(ControlMessages &control) : control(control) {
   auto reader = [this](int32_t from, const ControlMessage &message) {
-    take(from, message);
+    return take(from, message);
   };
   control.setReader(ControlMessage::Report, reader);
-  control.setReader(ControlMessage::LeftStep,
-                    [this](int32_t from, const ControlMessage &message) {
-                      this->control.link.noteEnd(from, message.step);
-                      if (!this->control.link.isOver(message.step))
-                        steps[message.step].left.insert(from);
-                    });
+  control.setReader(
+      ControlMessage::LeftStep,
+      [this](int32_t from, const ControlMessage &message) -> zero_rt_status {
+        this->control.link.noteEnd(from, message.step);
+        if (!this->control.link.isOver(message.step))
+          steps[message.step].left.insert(from);
+        return ZERO_RT_OK;
+      });
 }
 
-void Reports::take(int32_t from, const ControlMessage &message) {
+zero_rt_status Reports::take(int32_t from, const ControlMessage &message) {
   if (control.link.isOver(message.step))
-    return;
+    return ZERO_RT_OK;
   if (!steps.count(message.step) && steps.size() >= mostSteps) {
-    (void)control.link.breakWith(ZERO_RT_MISMATCH,
-                                 "rank " + std::to_string(from) +
-                                     " sent reports of too many steps");
-    return;
+    return control.link.breakWith(ZERO_RT_MISMATCH,
+                                  "rank " + std::to_string(from) +
+                                      " sent reports of too many steps");
   }
   Step &step = steps[message.step];
   step.theirs[from] = message;
   // An error breaks the link, and later calls report it.
   (void)answer(step, from);
+  return ZERO_RT_OK;
 }
 
 /// Sends the report of this rank if |to| asked for it, or for an earlier one,

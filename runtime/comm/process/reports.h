@@ -43,7 +43,7 @@ private:
     std::map<int32_t, ControlMessage> theirs; // by rank: the last report
     std::set<int32_t> left; // the ranks that have destroyed the step
   };
-  void take(int32_t from, const ControlMessage &message);
+  zero_rt_status take(int32_t from, const ControlMessage &message);
   zero_rt_status answer(Step &step, int32_t to);
   zero_rt_status await(Step &step, int32_t rank, uint64_t turn, Deadline end);
 

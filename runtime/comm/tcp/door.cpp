@@ -198,8 +198,9 @@ zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
 }
 
 /// Closes the connection that is least likely a rank's: the oldest one without
-/// a hello, or else the oldest one without a proof. What it has said meanwhile
-/// is heard first. There is no room if all came a moment ago.
+/// a hello, or else the oldest one without a proof. Before that, it reads the
+/// connection: a hello or a proof may have arrived. No connection is closed
+/// within |leastStay|, so there may be no room.
 zero_rt_status Door::makeRoom(std::vector<Guest> &arrived, bool &hasRoom) {
   Deadline before = std::chrono::steady_clock::now() - leastStay;
   for (bool isAsked : {false, true})

@@ -74,6 +74,9 @@ def count_gpu_steps():
 # The smallest unit of work of the CPU's threads.
 THREADS = "runtime/core/thread_pool.h"
 LIBRARY = "runtime/include/zero_rt/cuda_code.h"
+DOOR = "runtime/comm/tcp/door.cpp"
+MEETING = "runtime/comm/tcp/meeting.cpp"
+DESYNC = "runtime/comm/process/desync_check.cpp"
 PTXAS = "test/cuda/ptxas.py"
 # The page, the text around the figure, and the number that it must be.
 FIGURES = [
@@ -108,6 +111,22 @@ FIGURES = [
      lambda: number("runtime/comm/process/watchdog.cpp", r"milliseconds\((\d+)\)")),
     ("runtime/README.md", "two times # launches",
      lambda: number("runtime/device/cuda/cuda_streams.cpp", r"distance = (\d+)")),
+    ("runtime/README.md", "serves up to # connections",
+     lambda: number(DOOR, r"mostVisitors = (\d+)")),
+    ("runtime/README.md", "each for at most # s. Where",
+     lambda: number(DOOR, r"patienceOfDoor = std::chrono::seconds\((\d+)\)")),
+    ("runtime/README.md", "nobody before # ms",
+     lambda: number(DOOR, r"leastStay = std::chrono::milliseconds\((\d+)\)")),
+    ("runtime/README.md", "at first for # ms",
+     lambda: number(MEETING, r"leastPatience = std::chrono::milliseconds\((\d+)\)")),
+    ("runtime/README.md", "ms and at most for # s, loopback",
+     lambda: number(MEETING, r"mostPatience = std::chrono::milliseconds\((\d+)\)") // 1000),
+    ("runtime/README.md", "sends reports of # steps",
+     lambda: number("runtime/comm/process/reports.cpp", r"mostSteps = (\d+)")),
+    ("runtime/README.md", "steps, messages of # groups",
+     lambda: number(DESYNC, r"mostGroups = (\d+)")),
+    ("runtime/README.md", "groups, or # collectives ahead",
+     lambda: number(DESYNC, r"mostAhead = (\d+)")),
     ("runtime/device/README.md", "more than # ranks",
      lambda: number(LIBRARY, r"define ZERO_RT_CUDA_MOST_RANKS (\d+)")),
     ("runtime/device/README.md", "at most # minutes, and all",

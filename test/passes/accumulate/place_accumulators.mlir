@@ -37,6 +37,9 @@
 // RUN: sed '/zero.step/s/ (%/ one_backward (%/' %S/../Inputs/collectives.mlir | not zero-opt --zero-place-accumulators="stage=1 apart" 2>&1 | FileCheck %s --check-prefix=ONE
 // ONE: error: is one_backward, so it has no accumulator; leave 'accumulate=apart' out
 //
+// RUN: not zero-opt %S/../Inputs/collectives.mlir --zero-place-accumulators="stage=2 apart" 2>&1 | FileCheck %s --check-prefix=KEPT
+// KEPT: error: keeps gradients as they arrive at stage 2 in any case; leave 'accumulate=apart' out
+//
 // An all_reduce stays where it is: stage 0 has no slices.
 // STAYS: zero.micro_batches
 // STAYS: zero.yield

@@ -14,6 +14,7 @@
 #include "comm/process/desync_check.h"
 #include "comm/process/reports.h"
 
+#include <cstring>
 #include <thread>
 
 using namespace zero_rt;
@@ -225,6 +226,75 @@ TEST_F(DesyncTest, GroupsBeginAndEndAtDifferentTimes) {
   NamedTag other = makeNamedTag("All_gather", "b", next);
   expectStatus(ZERO_RT_MISMATCH, end(0).desync.call(other),
                "rank 0 is in All_gather of 'b', rank 1 in all_gather of 'b'");
+}
+
+//===----------------------------------------------------------------------===//
+// A rank that sends without an end
+//===----------------------------------------------------------------------===//
+
+class FloodTest : public ControlMessageTest {
+protected:
+  /// Rank 1 sends |count| messages of |kind|. |set| makes each another one.
+  void flood(ControlMessage::Kind kind, uint64_t count,
+             void (*set)(ControlMessage &, uint64_t)) {
+    NamedTag named = makeNamedTag("all_reduce", "b", kGroup);
+    for (uint64_t n = 1; n <= count; ++n) {
+      ControlMessage message;
+      message.kind = kind;
+      message.group = kGroup;
+      message.turn = n;
+      if (kind == ControlMessage::Called) {
+        message.bytes = int32_t(sizeof(named));
+        std::memcpy(message.data, &named, sizeof(named));
+      }
+      set(message, n);
+      expectOk(end(1).control.send(0, message));
+    }
+  }
+  void expectBroken(const char *text) {
+    zero_rt_status status = ZERO_RT_OK;
+    for (int n = 0; n < 1000 && !status; ++n) {
+      status = end(0).control.poll();
+      if (!status)
+        status = end(0).link.check();
+    }
+    expectStatus(ZERO_RT_MISMATCH, status, text);
+  }
+};
+
+TEST_F(FloodTest, OnePollTakesSomeMessages) {
+  start(2);
+  int taken = 0;
+  end(0).control.setReader(ControlMessage::Waiting,
+                           [&](int32_t, const ControlMessage &) {
+                             ++taken;
+                             return ZERO_RT_OK;
+                           });
+  flood(ControlMessage::Waiting, 3000, [](ControlMessage &, uint64_t) {});
+  for (int expected : {1024, 2048, 3000, 3000}) {
+    expectOk(end(0).control.poll());
+    EXPECT_EQ(taken, expected);
+  }
+}
+
+TEST_F(FloodTest, ReportsAreOfSomeSteps) {
+  start(2);
+  flood(ControlMessage::Report, 17000,
+        [](ControlMessage &message, uint64_t n) { message.step = kStep + n; });
+  expectBroken("rank 1 sent reports of too many steps");
+}
+
+TEST_F(FloodTest, MessagesAreOfSomeGroups) {
+  start(2);
+  flood(ControlMessage::Waiting, 17000,
+        [](ControlMessage &message, uint64_t n) { message.group += n; });
+  expectBroken("rank 1 sent messages of too many groups");
+}
+
+TEST_F(FloodTest, SomeCollectivesAreAhead) {
+  start(2);
+  flood(ControlMessage::Called, 66000, [](ControlMessage &, uint64_t) {});
+  expectBroken("rank 1 sent too many collectives ahead");
 }
 
 } // namespace

@@ -266,6 +266,13 @@ static_assert(std::is_same_v<decltype(Crypto::sha256), decltype(&EVP_sha256)>);
 #endif
 
 // RFC 4231, test case 2.
+// A clock cannot add it.
+TEST(Tcp, ATimeoutMayBeTheLongest) {
+  const char *secret = "a secret of one job";
+  expectCreate(makePair(secret, secret, "7", "7", INT64_MAX),
+               {{ZERO_RT_OK, ""}, {ZERO_RT_OK, ""}});
+}
+
 TEST(Tcp, TheHmacIsTheOneOfTheStandard) {
   Digest digest;
   const char *text = "what do ya want for nothing?";
