@@ -6,17 +6,14 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 import torch.distributed.fsdp
 from ranks import Workers
 from torch import nn
-from training import get_rank
 
 import zero_opt.torch as zo
 from zero_opt import ZeroOptError
@@ -185,16 +182,6 @@ def test_sparse_gradients() -> None:
     )
     with pytest.raises(ZeroOptError, match=message):
         model(torch.tensor([1])).sum().backward()
-    del optimizer
-
-
-def test_a_hook_that_takes_gradients() -> None:
-    model = make()
-    model.weight.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None))
-    optimizer = zo.SGD(model)
-    message = "the gradient of parameter 'weight' was taken by another hook; remove that"
-    with pytest.raises(ZeroOptError, match=message):
-        model(torch.ones(1, 3)).sum().backward()
     del optimizer
 
 
@@ -386,203 +373,6 @@ def test_wrong_hyperparameters_at_step() -> None:
     step_once(model, optimizer)
 
 
-def test_a_grad_besides_the_delivered_one() -> None:
-    model = make()
-    optimizer = zo.SGD(model)
-    model(torch.ones(1, 3)).sum().backward()
-    model.weight.grad = torch.ones(2, 3)
-    with pytest.raises(ZeroOptError, match="parameter 'weight' has a .grad besides the gr"):
-        optimizer.step()
-    optimizer.zero_grad()
-    step_once(model, optimizer)
-
-
-def test_a_grad_that_is_written_between_backward_passes() -> None:
-    """torch's sum would begin anew there."""
-    model = make()
-    optimizer = zo.SGD(model)
-    model(torch.ones(1, 3)).sum().backward()
-    for parameter in model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    with pytest.raises(ZeroOptError, match="has a .grad besides the gradient"):
-        model(torch.ones(1, 3)).sum().backward()
-    for parameter in model.parameters():
-        parameter.grad = None
-    optimizer.zero_grad()
-    step_once(model, optimizer)
-
-
-def test_a_hook_that_is_registered_too_late() -> None:
-    model = make()
-    optimizer = zo.SGD(model)
-    seen: list[torch.Tensor | None] = []
-    handle = model.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad))
-    with pytest.raises(ZeroOptError) as caught:
-        model(torch.ones(1, 3)).sum().backward()
-    assert str(caught.value) == (
-        "parameter 'weight' has a hook of register_post_accumulate_grad_hook() that was "
-        "registered after the optimizer was created, and would find no .grad; register it "
-        "before, or use register_hook()"
-    )
-    handle.remove()
-    step_once(model, optimizer)
-
-
-def test_a_hook_that_is_registered_before_the_optimizer() -> None:
-    model = make()
-
-    def clear(parameter: Any) -> None:
-        parameter.grad.zero_()
-
-    model.weight.register_post_accumulate_grad_hook(clear)
-    before = model.weight.clone()
-    step_once(model, zo.SGD(model))
-    assert torch.equal(model.weight, before)
-
-
-def test_ranks_without_a_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    refuse(
-        "WORLD_SIZE is 2, and torch.distributed is not initialized: each rank would train "
-        "alone; call torch.distributed.init_process_group() first",
-        make(),
-    )
-
-
-def wrap_first() -> None:
-    zo.SGD(nn.parallel.DistributedDataParallel(make()))
-
-
-def wrap_a_part() -> None:
-    zo.SGD(nn.Sequential(nn.Linear(2, 3), nn.parallel.DistributedDataParallel(make())))
-
-
-def wrap_later() -> None:
-    model = make()
-    optimizer = zo.SGD(model, timeout=60)
-    wrapped = nn.parallel.DistributedDataParallel(model)
-    wrapped(torch.ones(1, 3)).sum().backward()
-    optimizer.step()
-
-
-def shard() -> None:
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    model = make()
-    fully_shard(model, mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
-    zo.SGD(model)
-
-
-def shard_parameters() -> None:
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import distribute_tensor
-
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    zo.SGD([("w", nn.Parameter(distribute_tensor(torch.ones(4), mesh)))])
-
-
-def test_wrapped_models(workers: Workers) -> None:
-    answer = (
-        "ZeroOptError: {} is wrapped in {}, and this optimizer already reduces gradients "
-        "over the ranks; pass the model without the wrapper"
-    )
-    ddp = "DistributedDataParallel"
-    assert workers.run_failing(wrap_first) == [answer.format("the model", ddp)] * 2
-    assert workers.run_failing(wrap_a_part) == [answer.format("module '1'", ddp)] * 2
-    if hasattr(torch.distributed.fsdp, "fully_shard"):  # from torch 2.6 on
-        assert workers.run_failing(shard) == [answer.format("the model", "FSDPModule")] * 2
-    for message in workers.run_failing(shard_parameters):
-        assert "parameter 'w' is a DTensor, such as FSDP2 makes; pass the model" in message
-    for message in workers.run_failing(wrap_later):
-        assert "DistributedDataParallel or the caller" in message
-
-
-def differ(kind: str) -> None:
-    rank = get_rank()
-    shape = 3 + (rank if kind == "shape" else 0)
-    model = nn.Linear(shape, 2, bias=not (kind == "number" and rank))
-    maximum = 1.0 if kind == "recipe" and rank else None
-    zo.SGD(model, max_norm=maximum)
-
-
-def test_ranks_that_differ(workers: Workers) -> None:
-    for kind, part in (
-        (
-            "shape",
-            "rank 1: parameter 'weight' of shape (2, 4) in f32, and on rank 0 parameter",
-        ),
-        ("number", "rank 1 has 1 parameters, and rank 0 has 2"),
-        (
-            "recipe",
-            "rank 1 has the step 'sgd,loss_divided,max_norm' of stage 1, and ",
-        ),
-    ):
-        for message in workers.run_failing(differ, kind):
-            assert part in message, message
-            assert message.endswith("create the same optimizer on all ranks")
-
-
-def fail_on_rank_one() -> None:
-    model = make()
-    optimizer = zo.SGD(model, timeout=60)
-    model(torch.ones(1, 3)).sum().backward()
-    if get_rank() == 1:
-        raise ValueError("on purpose")
-    optimizer.step()
-
-
-def step_with_another_rate(zero: int) -> str:
-    """As a scheduler that steps on one rank only."""
-    model = nn.Linear(3, 2)
-    optimizer = zo.AdamW(model, lr=0.1, zero=zero)
-    before = model.weight.detach().clone()
-    if get_rank() == 1:
-        optimizer.param_groups[0]["lr"] = 0.2
-    model(torch.ones(1, 3)).sum().backward()
-    try:
-        optimizer.step()
-    except ZeroOptError as error:
-        assert torch.equal(model.weight, before)
-        optimizer.param_groups[0]["lr"] = 0.1
-        model(torch.ones(1, 3)).sum().backward()
-        optimizer.step()
-        assert not torch.equal(model.weight, before)
-        return str(error)
-    return "not refused"
-
-
-@pytest.mark.parametrize("zero", [0, 1, 2])
-def test_hyperparameters_that_differ(workers: Workers, zero: int) -> None:
-    message = (
-        "step refused: input 0 ('group0.lr') of apply is 0.1 on rank 0 and 0.2 on rank 1; "
-        "pass the same on all ranks"
-    )
-    assert workers.run(step_with_another_rate, zero) == [message] * 2
-
-
-def get_rank_of_error() -> tuple[int | None, list[str]]:
-    try:
-        zo.SGD(nn.Linear(3, 2), lr=-1.0)
-    except ZeroOptError as error:
-        return error.rank, getattr(error, "__notes__", [])
-    return None, ["not refused"]
-
-
-def test_errors_have_the_rank(workers: Workers) -> None:
-    has_notes = sys.version_info >= (3, 11)
-    assert workers.run(get_rank_of_error) == [
-        (rank, [f"on rank {rank}"] if has_notes else []) for rank in (0, 1)
-    ]
-    assert get_rank_of_error() == (None, [])
-
-
-def test_a_rank_that_does_not_come(workers: Workers) -> None:
-    messages = workers.run_failing(fail_on_rank_one)
-    assert messages[1] == "ValueError: on purpose"
-    assert "rank 1" in messages[0]
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -631,7 +421,6 @@ def test_max_norm_of_a_group() -> None:
         test_arguments,
         test_parameters,
         test_sparse_gradients,
-        test_a_hook_that_takes_gradients,
         test_a_second_optimizer,
         test_an_optimizer_of_torch_beside,
         test_grad_scaler,
@@ -641,9 +430,6 @@ def test_max_norm_of_a_group() -> None:
         test_copies,
         test_max_norm_stays_a_number,
         test_wrong_hyperparameters_at_step,
-        test_a_grad_besides_the_delivered_one,
-        test_a_grad_that_is_written_between_backward_passes,
-        test_a_hook_that_is_registered_too_late,
         test_arguments_that_change_nothing,
         test_max_norm_of_a_group,
     ],
@@ -651,24 +437,3 @@ def test_max_norm_of_a_group() -> None:
 def test_on_two_ranks(workers: Workers, refuses: Callable[[], None]) -> None:
     """Each rank refuses what one rank alone does, and none waits for the other."""
     workers.run(refuses)
-
-
-@pytest.mark.parametrize("call", ["consolidate_state_dict", "load_model"])
-def test_a_call_of_one_rank_alone(workers: Workers, call: str) -> None:
-    """As `if rank == 0: torch.save(optimizer.consolidate_state_dict(), file)`."""
-    for message in workers.run(call_alone, call):
-        assert f"rank 0 in meet of '{call}'" in message.replace("rank 0 is in", "rank 0 in")
-        assert "in reduce_scatter of 'b0.gradient'" in message
-        assert message.endswith("backward passes, and the same calls of the optimizer")
-
-
-def call_alone(call: str) -> str:
-    model = make()
-    optimizer = zo.AdamW(model, timeout=60)
-    step_once(model, optimizer)
-    with pytest.raises(ZeroOptError) as raised:
-        if get_rank() == 0:
-            getattr(optimizer, call)(*[{}] * (call == "load_model"))
-        step_once(model, optimizer)
-    optimizer.close()
-    return str(raised.value)
