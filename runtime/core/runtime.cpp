@@ -8,15 +8,14 @@
 
 #include "core/calls.h"
 #include "core/structs.h"
+#include "core/timeout.h"
 #include "device/registry.h"
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 
 using namespace zero_rt;
 
-static constexpr int64_t defaultTimeoutMs = 60000;
 static constexpr int32_t maxThreads = 4096;
 
 Runtime::Runtime(Group &group, int32_t rank, std::unique_ptr<Device> device,
@@ -121,10 +120,6 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     zero_rt_allocator allocator = {};
     ZERO_RT_TRY(readAllocator(given, allocator));
 
-    // At most a year, because deadlines are counted in nanoseconds.
-    constexpr int64_t longestMs = int64_t(365) * 24 * 3600 * 1000;
-    int64_t timeoutMs = given.timeout_ms ? std::min(given.timeout_ms, longestMs)
-                                         : defaultTimeoutMs;
     std::unique_ptr<Nvtx> nvtx;
     if (given.nvtx)
       ZERO_RT_TRY(Nvtx::open(nvtx));
@@ -136,8 +131,8 @@ ZERO_RT_EXPORT zero_rt_status zero_rt_create(zero_rt_group *group, int32_t rank,
     auto handle = std::make_unique<zero_rt_runtime>();
     auto runtime =
         std::make_unique<Runtime>(ranks, rank, std::move(device), given);
-    runtime->timeoutMs = timeoutMs;
-    ZERO_RT_TRY(ranks.join(rank, timeoutMs, *runtime->device,
+    runtime->timeoutMs = getTimeoutMs(given.timeout_ms);
+    ZERO_RT_TRY(ranks.join(rank, runtime->timeoutMs, *runtime->device,
                            runtime->communicator, runtime->messenger));
     // The file of a rank that has joined already stays as it is.
     if (given.trace)

@@ -386,7 +386,8 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   reach("connect");
-  if (report("connect", zero_rt_mpi_group_create(MPI_COMM_WORLD, &group))) {
+  if (report("connect", zero_rt_mpi_group_create_within(MPI_COMM_WORLD,
+                                                        timeout_ms, &group))) {
     run_rank();
     report("end", zero_rt_group_destroy(group));
   }

@@ -4,13 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Uses only messages between two ranks of MPI. MPI's reductions leave the order
-// of additions open, and its collectives wait for ever for a rank that does not
-// come.
+// Uses only messages between two ranks of MPI once the ranks have met. MPI's
+// reductions leave the order of additions open, and its collectives do not fail
+// when a rank is gone.
 //
 //===----------------------------------------------------------------------===//
 
 #include "zero_rt/mpi.h"
+
+#include "comm/mpi/mpi_meeting.h"
+#include "core/status.h"
+#include "core/timeout.h"
 #include "zero_rt/transport.h"
 
 #include <cstdio>
@@ -19,6 +23,8 @@
 #include <new>
 #include <string>
 #include <vector>
+
+using namespace zero_rt;
 
 namespace {
 
@@ -41,10 +47,7 @@ struct Mpi {
   zero_rt_status check(const char *call, int code) {
     if (code == MPI_SUCCESS)
       return ZERO_RT_OK;
-    char text[MPI_MAX_ERROR_STRING];
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    message = std::string(call) + ": " + std::string(text, size_t(length));
+    message = describeMpiError(call, code);
     return ZERO_RT_INTERNAL;
   }
 
@@ -149,12 +152,10 @@ void Mpi::destroy(void *context) {
   delete &of(context);
 }
 
-/// The transport over |comm|, and its process group on this rank.
-static zero_rt_status createGroup(MPI_Comm comm, zero_rt_group **out) {
-  auto *mpi = new (std::nothrow) Mpi;
-  if (!mpi)
-    return zero_rt_fail(ZERO_RT_OUT_OF_MEMORY, "out of memory");
-  mpi->comm = comm;
+/// The transport over |mpi|, and its process group on this rank. Messages
+/// travel over mpi.comm, which may come later.
+static zero_rt_status createGroup(MPI_Comm comm, Mpi &mpi,
+                                  zero_rt_group **out) {
   zero_rt_transport transport = {};
   transport.struct_size = sizeof(transport);
   MPI_Comm_rank(comm, &transport.rank);
@@ -163,58 +164,33 @@ static zero_rt_status createGroup(MPI_Comm comm, zero_rt_group **out) {
   int threads = MPI_THREAD_SINGLE;
   MPI_Query_thread(&threads);
   transport.any_thread = threads == MPI_THREAD_MULTIPLE;
-  transport.context = mpi;
+  transport.context = &mpi;
   transport.send = Mpi::send;
   transport.receive = Mpi::receive;
   transport.test = Mpi::test;
   transport.cancel = Mpi::cancel;
   transport.error = Mpi::error;
   transport.destroy = Mpi::destroy;
-  zero_rt_status status = zero_rt_transport_group_create(&transport, out);
-  if (status)
-    Mpi::destroy(mpi);
-  return status;
+  return zero_rt_transport_group_create(&transport, out);
 }
 
-/// The status of the first rank that has failed, with its message. A rank that
-/// returned alone would leave the others in their next collective for ever.
-static zero_rt_status agree(MPI_Comm comm, zero_rt_status status) {
-  struct {
-    int status;
-    int rank;
-    char message[248];
-  } mine = {status, 0, ""}, first = {};
-  if (status)
-    std::snprintf(mine.message, sizeof(mine.message), "%s", zero_rt_message());
-  int ranks = 0;
-  MPI_Comm_rank(comm, &mine.rank);
-  MPI_Comm_size(comm, &ranks);
-  int failed = status ? mine.rank : ranks;
-  int least = ranks;
-  Mpi mpi;
-  zero_rt_status sent =
-      mpi.check("MPI_Allreduce",
-                MPI_Allreduce(&failed, &least, 1, MPI_INT, MPI_MIN, comm));
-  if (!sent && least == ranks)
-    return ZERO_RT_OK;
-  first = mine;
-  if (!sent)
-    sent = mpi.check("MPI_Bcast", MPI_Bcast(&first, int(sizeof(first)),
-                                            MPI_BYTE, least, comm));
-  if (sent)
-    return zero_rt_fail(sent, mpi.message.c_str());
-  if (least == mine.rank)
-    return zero_rt_fail(status, first.message);
-  char text[sizeof(first.message) + 20]; // there may be no memory for a string
-  std::snprintf(text, sizeof(text), "rank %d: %s", least, first.message);
-  return zero_rt_fail(zero_rt_status(first.status), text);
+/// Destroys |group| and returns |error|, with the message that it has.
+static zero_rt_status destroyAfter(zero_rt_status error, zero_rt_group *group) {
+  char message[280];
+  std::snprintf(message, sizeof(message), "%s", zero_rt_message());
+  (void)zero_rt_group_destroy(group);
+  return zero_rt_fail(error, message);
 }
 
-extern "C" __attribute__((visibility("default"))) zero_rt_status
-zero_rt_mpi_group_create(MPI_Comm comm, zero_rt_group **out_group) {
-  if (!out_group)
-    return zero_rt_fail(ZERO_RT_INVALID_ARGUMENT, "out_group is null");
-  *out_group = nullptr;
+/// Errors: invalid_argument.
+static zero_rt_status checkArguments(MPI_Comm comm, int64_t timeoutMs) {
+  if (timeoutMs < 0) {
+    char message[80];
+    std::snprintf(message, sizeof(message),
+                  "timeout_ms is %lld, expected at least 0",
+                  (long long)timeoutMs);
+    return zero_rt_fail(ZERO_RT_INVALID_ARGUMENT, message);
+  }
   int isInitialized = 0;
   MPI_Initialized(&isInitialized);
   if (!isInitialized || isFinalized())
@@ -230,22 +206,37 @@ zero_rt_mpi_group_create(MPI_Comm comm, zero_rt_group **out_group) {
     return zero_rt_fail(ZERO_RT_INVALID_ARGUMENT,
                         "comm is an intercommunicator; merge it with "
                         "MPI_Intercomm_merge first");
+  return ZERO_RT_OK;
+}
+
+ZERO_RT_EXPORT zero_rt_status
+zero_rt_mpi_group_create(MPI_Comm comm, zero_rt_group **out_group) {
+  return zero_rt_mpi_group_create_within(comm, 0, out_group);
+}
+
+ZERO_RT_EXPORT zero_rt_status zero_rt_mpi_group_create_within(
+    MPI_Comm comm, int64_t timeout_ms, zero_rt_group **out_group) {
+  if (!out_group)
+    return zero_rt_fail(ZERO_RT_INVALID_ARGUMENT, "out_group is null");
+  *out_group = nullptr;
+  ZERO_RT_TRY(checkArguments(comm, timeout_ms));
+  // The other ranks hear of a failure only in the meeting.
+  zero_rt_group *group = nullptr;
+  auto *mpi = new (std::nothrow) Mpi;
+  zero_rt_status status =
+      mpi ? createGroup(comm, *mpi, &group)
+          : zero_rt_fail(ZERO_RT_OUT_OF_MEMORY, "out of memory");
   MPI_Comm own = MPI_COMM_NULL;
-  if (int code = MPI_Comm_dup(comm, &own)) {
-    Mpi mpi;
-    zero_rt_status status = mpi.check("MPI_Comm_dup", code);
-    return zero_rt_fail(status, mpi.message.c_str());
+  status = meet(comm, getTimeoutMs(timeout_ms), status, own);
+  if (status) {
+    if (group)
+      return destroyAfter(status, group);
+    delete mpi;
+    return status;
   }
   // MPI returns errors and does not abort.
   MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
-  zero_rt_status status = agree(own, createGroup(own, out_group));
-  if (status && *out_group) {
-    // Destroying it may change the message.
-    char message[280];
-    std::snprintf(message, sizeof(message), "%s", zero_rt_message());
-    (void)zero_rt_group_destroy(*out_group);
-    *out_group = nullptr;
-    zero_rt_fail(status, message);
-  }
-  return status;
+  mpi->comm = own;
+  *out_group = group;
+  return ZERO_RT_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "comm/tag.h"
 #include "core/status.h"
+#include "core/timeout.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,9 +18,6 @@
 
 using namespace zero_rt;
 
-static constexpr int64_t defaultMeetingMs = 60000;
-/// A year. A longer time is none that a clock could add.
-static constexpr int64_t mostMeetingMs = int64_t(366) * 24 * 3600 * 1000;
 /// How long a process may take to prove that it is a rank: at first, and at
 /// most. A stranger may have the port before the rank has it, and be silent.
 static constexpr auto leastPatience = std::chrono::milliseconds(100);
@@ -42,8 +40,7 @@ struct Word {
 Meeting::Meeting(const zero_rt_tcp_options &options, Socket listener)
     : sockets(size_t(options.ranks)), options(options),
       listener(std::move(listener)),
-      timeoutMs(options.timeout_ms ? std::min(options.timeout_ms, mostMeetingMs)
-                                   : defaultMeetingMs),
+      timeoutMs(getTimeoutMs(options.timeout_ms)),
       deadline(std::chrono::steady_clock::now() +
                std::chrono::milliseconds(timeoutMs)),
       contacts(size_t(options.ranks)), descriptors(size_t(options.ranks), -1),

@@ -32,11 +32,20 @@ extern "C" {
 /// runtime detects failures of ranks with GPUs while no call of the runtime is
 /// in progress.
 ///
-/// If a rank has no memory, the call fails on all ranks. A rank whose arguments
-/// are wrong, or for which MPI_Comm_dup fails, returns alone, as from a
-/// collective of MPI. Like these, the call has no timeout: it waits for ever
-/// for a rank that does not come. Errors: invalid_argument, out_of_memory,
-/// internal (with the error of MPI).
+/// The ranks wait for each other at most |timeout_ms|; 0 means 60 000. After a
+/// timeout, |comm| has collectives that are not done: use it no more.
+/// MPI_Finalize waits for ever for a rank that is gone; call MPI_Abort or exit.
+///
+/// If a rank has no memory for its process group, the call fails on all ranks.
+/// A rank whose arguments are wrong, or that has no memory to wait for the
+/// others, returns alone, and does not come for them. Errors: invalid_argument,
+/// timeout (the message names the ranks that did not come), out_of_memory,
+/// internal (with the error of MPI). Since version 16.
+zero_rt_status zero_rt_mpi_group_create_within(MPI_Comm comm,
+                                               int64_t timeout_ms,
+                                               zero_rt_group **out_group);
+
+/// The same with a timeout of 60 000 ms.
 zero_rt_status zero_rt_mpi_group_create(MPI_Comm comm,
                                         zero_rt_group **out_group);
 

@@ -110,6 +110,28 @@ TEST_F(Mpi, NamesTheRanksThatDoNotCome) {
       << zero_rt_message();
 }
 
+TEST_F(Mpi, NamesTheRanksThatDoNotCreateTheirProcessGroup) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  zero_rt_group *late = nullptr;
+  if (ranks > 1 && rank == 0) {
+    expectStatus(
+        ZERO_RT_TIMEOUT, zero_rt_mpi_group_create_within(comm, 200, &late),
+        ranks == 2 ? "was not created within 200 ms: rank 1 did not come"
+                   : "was not created within 200 ms: ranks 1, 2, 3 did not");
+    EXPECT_EQ(late, nullptr);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (ranks > 1 && rank == 0)
+    return;
+  // Rank 0 has come before it gave up.
+  zero_rt_status status = zero_rt_mpi_group_create_within(comm, 200, &late);
+  if (status == ZERO_RT_OK)
+    expectOk(zero_rt_group_destroy(late));
+  else
+    EXPECT_EQ(status, ZERO_RT_TIMEOUT) << zero_rt_message();
+}
+
 // MPI sends a long message when its receiver asks for it, and gives up none.
 TEST_F(Mpi, AMessageOutlivesItsStep) {
   stop();
@@ -146,6 +168,9 @@ TEST_F(Mpi, RefusesWhatIsNoCommunicator) {
   expectStatus(ZERO_RT_INVALID_ARGUMENT,
                zero_rt_mpi_group_create(MPI_COMM_WORLD, nullptr),
                "out_group is null");
+  expectStatus(ZERO_RT_INVALID_ARGUMENT,
+               zero_rt_mpi_group_create_within(MPI_COMM_WORLD, -1, &none),
+               "timeout_ms is -1, expected at least 0");
 }
 
 TEST_F(Mpi, RefusesACommunicatorBetweenGroups) {
