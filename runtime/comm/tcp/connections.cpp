@@ -23,9 +23,15 @@ static constexpr int64_t mostCopied = 4096;
 /// The runtime uses a few channels.
 static constexpr int64_t mostChannels = 16;
 
+/// The memory that a message of so many bytes takes while it is kept.
+static int64_t costOf(int64_t bytes) {
+  constexpr int64_t kept = 64; // a vector, and what its allocation takes
+  return bytes + kept;
+}
+
 Connections::Connections(int32_t rank, std::vector<Socket> &sockets,
-                         int64_t mostEarlyBytes)
-    : rank(rank), mostEarlyBytes(mostEarlyBytes), peers(sockets.size()) {
+                         int64_t mostKeptBytes)
+    : rank(rank), mostKeptBytes(mostKeptBytes), peers(sockets.size()) {
   for (size_t r = 0; r < peers.size(); ++r) {
     peers[r].socket = std::move(sockets[r]);
     peers[r].isClosed = int32_t(r) == rank;
@@ -60,6 +66,7 @@ void Connections::close(Peer &peer, const std::string &why) {
     peer.mistake = why;
   peer.isClosed = true;
   peer.outgoing.clear();
+  peer.copiedBytes = 0;
   peer.socket = Socket();
 }
 
@@ -130,12 +137,6 @@ void Connections::read(Peer &peer, bool isLast) {
   }
 }
 
-/// The memory that a message of so many bytes takes until it is received.
-static int64_t costOf(int64_t bytes) {
-  constexpr int64_t kept = 64; // a vector, and what its allocation takes
-  return bytes + kept;
-}
-
 /// Without memory it throws, and the next call tries again.
 void Connections::beginContents(Peer &peer) {
   const Frame &frame = peer.frame;
@@ -150,9 +151,9 @@ void Connections::beginContents(Peer &peer) {
   if (!receives.empty() && receives.front()->bytes == peer.frame.bytes) {
     peer.target = receives.front();
     receives.pop_front();
-  } else if (peer.earlyBytes + costOf(frame.bytes) > mostEarlyBytes) {
+  } else if (peer.earlyBytes + costOf(frame.bytes) > mostKeptBytes) {
     return close(peer, sender + " sent more than " +
-                           std::to_string(mostEarlyBytes >> 20) +
+                           std::to_string(mostKeptBytes >> 20) +
                            " MiB that this rank has not received");
   } else {
     peer.buffer.resize(size_t(frame.bytes));
@@ -215,6 +216,8 @@ void Connections::write(Peer &peer) {
       return;
     if (next.request)
       next.request->isDone = true;
+    if (next.isCounted)
+      peer.copiedBytes -= costOf(next.frame.bytes);
     peer.outgoing.pop_front();
   }
 }
@@ -248,6 +251,15 @@ zero_rt_status Connections::begin(Request *request, const void *data,
                    0,
                    request};
   if (request->bytes <= mostCopied) {
+    if (peer.copiedBytes + costOf(request->bytes) > mostKeptBytes) {
+      close(peer, "rank " + std::to_string(request->rank) +
+                      " has not taken more than " +
+                      std::to_string(mostKeptBytes >> 20) +
+                      " MiB of messages that this rank sent");
+      return ZERO_RT_OK; // the test fails
+    }
+    peer.copiedBytes += costOf(request->bytes);
+    next.isCounted = true;
     next.copy.assign(next.data, next.data + request->bytes);
     next.request = nullptr;
     request->isDone = true;

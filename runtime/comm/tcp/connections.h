@@ -26,9 +26,10 @@ public:
   /// |sockets| are by rank; the entry of this rank is null. They stay with the
   /// caller if the constructor throws.
   /// The messages of one rank that nobody has received take at most
-  /// |mostEarlyBytes|; the default is more than the slice of any bucket.
+  /// |mostKeptBytes|, and so do copies of messages that it has not taken. The
+  /// default is more than the slice of any bucket.
   Connections(int32_t rank, std::vector<Socket> &sockets,
-              int64_t mostEarlyBytes = int64_t(1) << 32);
+              int64_t mostKeptBytes = int64_t(1) << 32);
   ~Connections();
 
   /// The transport with |connections| as its context, which `destroy` deletes.
@@ -53,12 +54,14 @@ private:
     std::vector<char> copy; // of a short one
     size_t done = 0;        // bytes of both
     Request *request;       // null: no thread waits for it
+    bool isCounted = false; // in copiedBytes
   };
   struct Peer {
     Socket socket;
     bool isClosed = false;
     std::string mistake; // of this rank, for which the connection was closed
     int64_t earlyBytes = 0;
+    int64_t copiedBytes = 0; // of |outgoing|
     std::deque<Outgoing> outgoing;
     std::map<int32_t, std::deque<Request *>> receives;
     std::map<int32_t, std::deque<std::vector<char>>> early;
@@ -83,7 +86,7 @@ private:
   void cancel(Request *request);
 
   int32_t rank;
-  int64_t mostEarlyBytes;
+  int64_t mostKeptBytes;
   std::vector<Peer> peers;
   uint64_t bytesSent = 0;
   std::string message;

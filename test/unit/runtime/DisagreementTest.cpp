@@ -6,6 +6,7 @@
 
 #include "Ranks.h"
 #include "TrainStep.h"
+#include "zero_rt/step.h"
 
 #include <chrono>
 #include <functional>
