@@ -24,7 +24,8 @@ if [[ $free_gb -lt $needed_gb ]]; then
 fi
 python3 -m venv "$venv"
 install() {
-  "$python" -m pip install --disable-pip-version-check "$@" >>"$log" 2>&1
+  # Most of the modules are imported by no test, so none is compiled before.
+  "$python" -m pip install --disable-pip-version-check --no-compile "$@" >>"$log" 2>&1
 }
 : >"$log"
 if ! install -r python/requirements.txt; then

@@ -10,6 +10,11 @@
 // come. Messages on the communicator of the caller could meet a receive of the
 // caller; collectives cannot.
 //
+// MPI_Comm_idup comes last: it makes several collectives on the communicator of
+// the caller, the later ones whenever a thread is in MPI. A collective that
+// begins behind it would come before these on one rank, and after them on
+// another one.
+//
 //===----------------------------------------------------------------------===//
 
 #include "comm/mpi/mpi_meeting.h"
@@ -79,9 +84,6 @@ private:
 } // namespace
 
 zero_rt_status Meeting::start() {
-  if (zero_rt_status status =
-          check("MPI_Comm_idup", MPI_Comm_idup(comm, &duplicate, &duplication)))
-    return status;
   for (int root = 0; root < ranks; ++root) {
     int code = MPI_Iscatterv(sent.data(), ones.data(), places.data(), MPI_INT,
                              &statuses[size_t(root)], 1, MPI_INT, root, comm,
@@ -89,7 +91,7 @@ zero_rt_status Meeting::start() {
     if (zero_rt_status status = check("MPI_Iscatterv", code))
       return status;
   }
-  return ZERO_RT_OK;
+  return check("MPI_Comm_idup", MPI_Comm_idup(comm, &duplicate, &duplication));
 }
 
 zero_rt_status Meeting::test(MPI_Request &request, bool &isDone) {
@@ -134,7 +136,7 @@ std::string Meeting::describeMissing() {
     list += (count++ ? ", " : "") + std::to_string(other);
   }
   if (count == 0)
-    return "MPI_Comm_idup is not done";
+    return "all ranks came, and one of them gave up or has stopped since";
   return (count == 1 ? "rank " : "ranks ") + list + " did not come";
 }
 

@@ -22,9 +22,11 @@ namespace {
 class ProcessGroup final : public Group {
 public:
   explicit ProcessGroup(const zero_rt_transport &transport)
-      : link(std::make_shared<Link>(transport)),
+      : link(std::make_shared<Link>(lend(transport))),
         queue(std::make_shared<MessageQueue>(*link)), control(*link),
-        reports(std::make_shared<Reports>(control)), desync(control) {}
+        reports(std::make_shared<Reports>(control)), desync(control) {
+    link->transport.destroy = transport.destroy;
+  }
   int32_t size() const override { return link->ranks(); }
   bool usesInterconnect() const override { return true; }
   // A runtime keeps the link alive.
@@ -34,6 +36,12 @@ public:
                       std::unique_ptr<Messenger> &messenger) override;
 
 private:
+  /// The caller destroys |transport| if one of the members cannot be made.
+  static zero_rt_transport lend(zero_rt_transport transport) {
+    transport.destroy = [](void *) {};
+    return transport;
+  }
+
   std::shared_ptr<Link> link;
   // Destroyed first.
   std::shared_ptr<MessageQueue> queue;

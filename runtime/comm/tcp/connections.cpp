@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -23,9 +24,9 @@ static constexpr int64_t mostCopied = 4096;
 /// The runtime uses a few channels.
 static constexpr int64_t mostChannels = 16;
 
-/// The memory that a message of so many bytes takes while it is kept.
+/// The memory that a message of so many bytes takes while it is kept, at most.
 static int64_t costOf(int64_t bytes) {
-  constexpr int64_t kept = 64; // a vector, and what its allocation takes
+  constexpr int64_t kept = 128; // what is known of it, and its allocation
   return bytes + kept;
 }
 
@@ -216,7 +217,7 @@ void Connections::write(Peer &peer) {
       return;
     if (next.request)
       next.request->isDone = true;
-    if (next.isCounted)
+    if (!next.copy.empty())
       peer.copiedBytes -= costOf(next.frame.bytes);
     peer.outgoing.pop_front();
   }
@@ -226,15 +227,13 @@ void Connections::write(Peer &peer) {
 // Requests
 //===----------------------------------------------------------------------===//
 
-zero_rt_status Connections::begin(Request *request, const void *data,
-                                  void **out) {
-  *out = request;
+void Connections::begin(Request *request, const void *data) {
   Peer &peer = peers[size_t(request->rank)];
   if (!data) {
     auto &early = peer.early[request->channel];
     if (early.empty()) {
       peer.receives[request->channel].push_back(request);
-      return ZERO_RT_OK;
+      return;
     }
     request->isDone = true;
     if (int64_t(early.front().size()) == request->bytes)
@@ -243,34 +242,41 @@ zero_rt_status Connections::begin(Request *request, const void *data,
       request->status = ZERO_RT_MISMATCH;
     peer.earlyBytes -= costOf(int64_t(early.front().size()));
     early.pop_front();
-    return ZERO_RT_OK;
+    return;
+  }
+  bool isShort = request->bytes <= mostCopied;
+  if (peer.isClosed) { // a short one counts as on its way
+    request->isDone = isShort;
+    return;
   }
   Outgoing next = {{request->bytes, request->channel},
                    static_cast<const char *>(data),
                    {},
                    0,
                    request};
-  if (request->bytes <= mostCopied) {
-    if (peer.copiedBytes + costOf(request->bytes) > mostKeptBytes) {
-      close(peer, "rank " + std::to_string(request->rank) +
-                      " has not taken more than " +
-                      std::to_string(mostKeptBytes >> 20) +
-                      " MiB of messages that this rank sent");
-      return ZERO_RT_OK; // the test fails
-    }
-    peer.copiedBytes += costOf(request->bytes);
-    next.isCounted = true;
-    next.copy.assign(next.data, next.data + request->bytes);
-    next.request = nullptr;
-    request->isDone = true;
-  }
+  if (isShort && peer.copiedBytes + costOf(request->bytes) > mostKeptBytes)
+    return close(peer, "rank " + std::to_string(request->rank) +
+                           " has not taken more than " +
+                           std::to_string(mostKeptBytes >> 20) +
+                           " MiB of messages that this rank sent");
+  if (isShort)
+    keepCopy(next);
   peer.outgoing.push_back(std::move(next));
-  Outgoing &queued = peer.outgoing.back();
-  if (!queued.copy.empty())
-    queued.data = queued.copy.data();
-  if (!peer.isClosed)
+  if (isShort)
+    peer.copiedBytes += costOf(request->bytes);
+  request->isDone = isShort;
+  // Without memory the next call goes on.
+  (void)guarded("send", [&]() -> zero_rt_status {
     write(peer);
-  return ZERO_RT_OK;
+    return ZERO_RT_OK;
+  });
+}
+
+/// Copies |message|, for which then no request waits.
+void Connections::keepCopy(Outgoing &message) {
+  message.copy.assign(message.data, message.data + message.frame.bytes);
+  message.data = message.copy.data();
+  message.request = nullptr;
 }
 
 zero_rt_status Connections::test(Request *request, int32_t *outDone) {
@@ -301,29 +307,30 @@ zero_rt_status Connections::test(Request *request, int32_t *outDone) {
 
 void Connections::cancel(Request *request) {
   Peer &peer = peers[size_t(request->rank)];
-  if (peer.target == request) {
-    // The rest of the message goes to a buffer.
-    peer.buffer.resize(size_t(peer.frame.bytes));
-    peer.target = nullptr;
-  }
-  auto &receives = peer.receives[request->channel];
-  receives.erase(std::remove(receives.begin(), receives.end(), request),
-                 receives.end());
-  for (Outgoing &sending : peer.outgoing) {
-    if (sending.request != request)
-      continue;
-    // The message still arrives: a later receive would take the next one for
+  zero_rt_status status = guarded("cancel", [&]() -> zero_rt_status {
+    // The rest of a message that is being received goes to a buffer. One that
+    // is being sent still arrives: a later receive would take the next one for
     // it, and the reason of this rank comes behind it.
-    sending.request = nullptr;
-    zero_rt_status status = guarded("cancel", [&]() -> zero_rt_status {
-      sending.copy.assign(sending.data, sending.data + sending.frame.bytes);
-      sending.data = sending.copy.data();
-      return ZERO_RT_OK;
-    });
-    if (status)
-      close(peer);
-    break;
+    if (peer.target == request)
+      peer.buffer.resize(size_t(peer.frame.bytes));
+    for (Outgoing &sending : peer.outgoing)
+      if (sending.request == request) {
+        keepCopy(sending);
+        peer.copiedBytes += costOf(request->bytes);
+        break;
+      }
+    return ZERO_RT_OK;
+  });
+  if (peer.target == request)
+    peer.target = nullptr;
+  if (auto found = peer.receives.find(request->channel);
+      found != peer.receives.end()) {
+    auto &receives = found->second;
+    receives.erase(std::remove(receives.begin(), receives.end(), request),
+                   receives.end());
   }
+  if (status) // for want of memory
+    close(peer);
   delete request;
 }
 
@@ -350,17 +357,23 @@ zero_rt_transport Connections::makeTransport(Connections *connections) {
   transport.send = [](void *context, int32_t to, int32_t channel,
                       const void *data, int64_t bytes, void **out) {
     auto &self = *static_cast<Connections *>(context);
-    return callGuarded(self.message, [&] {
-      return self.begin(new Request{to, channel, nullptr, bytes}, data, out);
+    return callGuarded(self.message, [&]() -> zero_rt_status {
+      auto request =
+          std::make_unique<Request>(Request{to, channel, nullptr, bytes});
+      self.begin(request.get(), data);
+      *out = request.release();
+      return ZERO_RT_OK;
     });
   };
   transport.receive = [](void *context, int32_t from, int32_t channel,
                          void *data, int64_t bytes, void **out) {
     auto &self = *static_cast<Connections *>(context);
-    return callGuarded(self.message, [&] {
-      return self.begin(
-          new Request{from, channel, static_cast<char *>(data), bytes}, nullptr,
-          out);
+    return callGuarded(self.message, [&]() -> zero_rt_status {
+      auto request = std::make_unique<Request>(
+          Request{from, channel, static_cast<char *>(data), bytes});
+      self.begin(request.get(), nullptr);
+      *out = request.release();
+      return ZERO_RT_OK;
     });
   };
   transport.test = [](void *context, void *request, int32_t *outDone) {
@@ -371,10 +384,7 @@ zero_rt_transport Connections::makeTransport(Connections *connections) {
   };
   transport.cancel = [](void *context, void *request) {
     auto &self = *static_cast<Connections *>(context);
-    (void)callGuarded(self.message, [&] {
-      self.cancel(static_cast<Request *>(request));
-      return ZERO_RT_OK;
-    });
+    self.cancel(static_cast<Request *>(request));
   };
   transport.error = [](void *context) {
     return static_cast<Connections *>(context)->message.c_str();

@@ -54,14 +54,13 @@ private:
     std::vector<char> copy; // of a short one
     size_t done = 0;        // bytes of both
     Request *request;       // null: no thread waits for it
-    bool isCounted = false; // in copiedBytes
   };
   struct Peer {
     Socket socket;
     bool isClosed = false;
     std::string mistake; // of this rank, for which the connection was closed
     int64_t earlyBytes = 0;
-    int64_t copiedBytes = 0; // of |outgoing|
+    int64_t copiedBytes = 0; // of the copies in |outgoing|
     std::deque<Outgoing> outgoing;
     std::map<int32_t, std::deque<Request *>> receives;
     std::map<int32_t, std::deque<std::vector<char>>> early;
@@ -81,7 +80,8 @@ private:
   void beginContents(Peer &peer);
   void endContents(Peer &peer);
   void write(Peer &peer);
-  zero_rt_status begin(Request *request, const void *data, void **out);
+  void begin(Request *request, const void *data);
+  static void keepCopy(Outgoing &message);
   zero_rt_status test(Request *request, int32_t *outDone);
   void cancel(Request *request);
 

@@ -33,8 +33,10 @@ extern "C" {
 /// in progress.
 ///
 /// The ranks wait for each other at most |timeout_ms|; 0 means 60 000. After a
-/// timeout, |comm| has collectives that are not done: use it no more.
-/// MPI_Finalize waits for ever for a rank that is gone; call MPI_Abort or exit.
+/// timeout, |comm| has collectives that are not done, among them the creation
+/// of a communicator: do not use it any more, and create no others in this
+/// process. MPI_Finalize waits for ever for a rank that is gone; call MPI_Abort
+/// or exit.
 ///
 /// If a rank has no memory for its process group, the call fails on all ranks.
 /// A rank whose arguments are wrong, or that has no memory to wait for the
