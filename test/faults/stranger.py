@@ -26,8 +26,9 @@ from free_port import free_port  # noqa: E402
 
 SECRET = "correct horse battery staple"
 JOB = "job 7"
-MAGIC = 0x7A65726F2D746374
-HELLO = struct.Struct("<Q64s32siiiiii")
+MAGIC = 0x7A65726F2D746375
+HELLO = struct.Struct("<Q64s32siiii48s")
+PATH = slice(HELLO.size - 48, HELLO.size)
 CONTACT = struct.Struct("<16sii160s")
 CHALLENGE_BYTES = 320
 WELCOME_BYTES = 32
@@ -37,6 +38,13 @@ WAIT = 0.4  # seconds in which the stranger is alone with rank 0
 def proof(secret, message, challenge, contact):
     transcript = (b"connect\0" + message + challenge[256:288] + contact)
     return hmac.new(secret.encode(), transcript, hashlib.sha256).digest() + contact
+
+
+def path_of(connection):
+    """The ends of a connection over IPv4 as messages describe them."""
+    ends = [connection.getsockname(), connection.getpeername()]
+    places = [struct.pack("<i12x4s", 4, socket.inet_aton(host)) for host, _ in ends]
+    return b"".join(places) + struct.pack("<ii", *(port for _, port in ends))
 
 
 class Stranger:
@@ -49,10 +57,11 @@ class Stranger:
         self.welcomed = False
         self.was_pushed_out = False
 
-    def hello(self, ranks=None, rank=1, job=JOB, to=0, has_secret=1, port=None):
+    def hello(self, ranks=None, rank=1, job=JOB, to=0, has_secret=1, path=b""):
+        """A hello without |path| gets that of the connection."""
         ranks = self.ranks if ranks is None else ranks
         return HELLO.pack(MAGIC, job.encode(), os.urandom(32), rank, to, ranks, has_secret,
-                          port or self.port, 0)
+                          path)
 
     def connect(self):
         while not self.is_over.is_set():
@@ -64,10 +73,14 @@ class Stranger:
                 time.sleep(0.005)
         return None
 
-    def say(self, data):
+    def say(self, data, said=None):
         s = self.connect()
         if s:
             self.kept.append(s)
+            if data[: 8] == struct.pack("<Q", MAGIC) and data[PATH] == bytes(48):
+                data = data[: PATH.start] + path_of(s) + data[PATH.stop:]
+            if said is not None:
+                said.append(data)
             try:
                 s.sendall(data)
             except OSError:
@@ -76,11 +89,13 @@ class Stranger:
 
     def shake(self, message, secret):
         """A handshake with |secret|. Returns what was said."""
-        s = self.say(message)
+        said = []
+        s = self.say(message, said)
         try:
+            [message] = said
             challenge = s.recv(CHALLENGE_BYTES, socket.MSG_WAITALL) if s else b""
             if len(challenge) == CHALLENGE_BYTES:
-                contact = CONTACT.pack(b"", 9, 0, b"")
+                contact = CONTACT.pack(b"", 9, 0, bytes(160))
                 answer = proof(secret, message, challenge, contact)
                 s.sendall(answer)
                 welcome = s.recv(WELCOME_BYTES, socket.MSG_WAITALL)
@@ -135,7 +150,7 @@ class Stranger:
         for ranks in (-1, 0, 1 << 20):
             self.shake(self.hello(ranks=ranks), SECRET)
         self.shake(self.hello(to=2), SECRET)
-        self.shake(self.hello(port=self.port + 1), SECRET)
+        self.shake(self.hello(path=os.urandom(48)), SECRET)
 
     def too_much(self):
         self.say(self.hello() + b"\xff" * 1000000)
@@ -242,35 +257,69 @@ def hear_a_wrong_word(job, ranks):
     return process.communicate()[0].strip()
 
 
-def relay_is_refused(job, ranks):
-    """A stranger leads rank 1, which dials its port, to rank 0 at another port."""
-    port, proxy = free_port(), socket.create_server(("127.0.0.1", 0))
+def pass_on(client, server):
+    """Passes on what two ends send, and says which bytes the server sent."""
+    answers = []
 
-    def pump(source, sink):
+    def pump(source, sink, seen):
         try:
             while data := source.recv(65536):
+                seen.append(data)
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
             pass
 
+    for pair in ((client, server, []), (server, client, answers)):
+        threading.Thread(target=pump, args=pair, daemon=True).start()
+    return answers
+
+
+def relay_to_another_port(job, ranks):
+    """A stranger leads rank 1, which dials its port, to rank 0 at another port."""
+    port, proxy = free_port(), socket.create_server(("127.0.0.1", 0))
+
     def forward():
         while True:
             client, _ = proxy.accept()
             try:
-                server = socket.create_connection(("127.0.0.1", port))
+                pass_on(client, socket.create_connection(("127.0.0.1", port)))
             except OSError:
                 client.close()
-                continue
-            for pair in ((client, server), (server, client)):
-                threading.Thread(target=pump, args=pair, daemon=True).start()
 
     threading.Thread(target=forward, daemon=True).start()
     dialled = proxy.getsockname()[1]
     _, lines = run_ranks(job, ranks, port, ports={1: dialled}, timeout=1500)
-    expected = (f"rank 1 has dialled port {dialled}, and rank 0 listens at port {port}; give "
-                "all ranks the port of rank 0, and map no ports")
+    expected = (f"rank 1 has dialled 127.0.0.1 port {dialled}, and rank 0 is at 127.0.0.1 "
+                f"port {port}; ranks connect directly, without mapped addresses or ports")
     return "bits" not in "".join(lines) and expected in lines[1]
+
+
+def relay_at_the_port(job, ranks, expected):
+    """A stranger has the port before rank 0 has it, keeps a rank that comes, gives the port
+    free, and comes between the two when rank 0 listens."""
+    proxy = socket.create_server(("127.0.0.1", 0))
+    port = proxy.getsockname()[1]
+    answers = []
+
+    def come_between():
+        client, _ = proxy.accept()
+        proxy.close()
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            try:
+                server = socket.create_connection(("127.0.0.1", port))
+            except OSError:
+                time.sleep(0.0005)
+                continue
+            answers.append(pass_on(client, server))
+            return
+
+    _, lines = run_ranks(job, ranks, port, come_between, order=-1)
+    heard = b"".join(answers[0]) if answers else b""
+    if b"ranks connect directly" not in heard:
+        return f"the stranger came too late, this test tries nothing: {heard!r}"
+    return "" if sorted(lines) == expected else f"{lines}"
 
 
 def impostor_is_outlasted(job, ranks, is_silent):
@@ -332,8 +381,12 @@ def main():
         if sorted(lines) != expected or took > usual + 1:
             print(f"impostor: {took:.2f} s instead of {usual:.2f} s, {lines}")
             failed = True
-    if not relay_is_refused(job, ranks):
+    if not relay_to_another_port(job, ranks):
         print("a rank is led to a port that it did not dial")
+        failed = True
+    why = relay_at_the_port(job, ranks, expected)
+    if why:
+        print(f"a stranger comes between two ranks: {why}")
         failed = True
     word = hear_a_wrong_word(job, ranks)
     if word != "rank 0: connect: internal: ?[2Jowned":

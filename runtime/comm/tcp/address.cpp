@@ -60,6 +60,30 @@ bool Address::isLoopback() const {
          bytes[15] == 1;
 }
 
+/// Of a sockaddr_in or sockaddr_in6.
+static int32_t portOf(const sockaddr_storage &address) {
+  // Both have it at the same place.
+  sockaddr_in v4;
+  std::memcpy(&v4, &address, sizeof(v4));
+  return ntohs(v4.sin_port);
+}
+
+Path Path::of(int descriptor, bool connects) {
+  sockaddr_storage near = {}, far = {};
+  socklen_t bytes = sizeof(near);
+  (void)::getsockname(descriptor, reinterpret_cast<sockaddr *>(&near), &bytes);
+  bytes = sizeof(far);
+  (void)::getpeername(descriptor, reinterpret_cast<sockaddr *>(&far), &bytes);
+  if (!connects)
+    std::swap(near, far);
+  Path result;
+  result.from = Address::of(reinterpret_cast<sockaddr *>(&near));
+  result.to = Address::of(reinterpret_cast<sockaddr *>(&far));
+  result.fromPort = portOf(near);
+  result.toPort = portOf(far);
+  return result;
+}
+
 socklen_t Address::fill(sockaddr_storage &out, int port) const {
   out = {};
   if (family == 4) {

@@ -33,6 +33,21 @@ struct Address {
   }
 };
 
+/// The ends of a connection.
+struct Path {
+  Address from; // of the rank that connects
+  Address to;
+  int32_t fromPort = 0;
+  int32_t toPort = 0;
+
+  /// As this process sees them.
+  static Path of(int descriptor, bool connects);
+  bool operator==(const Path &other) const {
+    return from == other.from && to == other.to && fromPort == other.fromPort &&
+           toPort == other.toPort;
+  }
+};
+
 /// The addresses of |host|, which is a name or an address. Errors:
 /// invalid_argument (there is no such host), timeout.
 zero_rt_status resolve(const std::string &host, Deadline deadline,

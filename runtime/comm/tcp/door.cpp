@@ -17,7 +17,7 @@
 
 using namespace zero_rt;
 
-static constexpr uint64_t magic = 0x7a65726f2d746374; // and version 5
+static constexpr uint64_t magic = 0x7a65726f2d746375; // and version 6
 /// Ranks answer at once, so others are let go after this time.
 static constexpr auto patienceOfDoor = std::chrono::seconds(2);
 /// In a crowd each visitor has this time: a rank has then said what it has to.
@@ -39,9 +39,9 @@ struct Refusal {
 } // namespace
 // Padding would be part of the HMAC.
 static_assert(sizeof(Address) == 20 && sizeof(Contact) == 184 &&
-              sizeof(Hello) == 128 && sizeof(Challenge) == 320 &&
-              sizeof(Proof) == 216 && sizeof(Transcript) == 352 &&
-              sizeof(Refusal) == 456);
+              sizeof(Hello) == 168 && sizeof(Challenge) == 320 &&
+              sizeof(Proof) == 216 && sizeof(Transcript) == 392 &&
+              sizeof(Refusal) == 496);
 
 /// Of the rank that connects, or of the one that listens.
 static zero_rt_status prove(const std::string &secret, const char *role,
@@ -106,7 +106,7 @@ zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
   hello.to = to;
   hello.ranks = mine.ranks;
   hello.hasSecret = !mine.secret.empty();
-  hello.port = port;
+  hello.path = Path::of(socket.get(), /*connects=*/true);
   Challenge answer;
   if (!sendAll(socket.get(), &hello, sizeof(hello), soon, watched) ||
       !receiveAll(socket.get(), &answer, sizeof(answer), soon, watched) ||
@@ -176,23 +176,25 @@ Door::Door(const Identity &mine, Socket listener)
 bool Door::isFull() const { return visitors.size() >= most; }
 
 zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
-  Address address;
+  int error = 0;
   for (size_t i = 0; i < most; ++i) {
     bool hasRoom = !isFull();
     if (!hasRoom && waitFor(listener.get(), POLLIN, Deadline()))
       ZERO_RT_TRY(makeRoom(arrived, hasRoom));
     if (!hasRoom)
       return ZERO_RT_OK; // the others wait before the door
-    Socket socket = listener.accept(address);
-    if (!socket)
+    Socket socket = listener.accept();
+    if (!socket) {
+      error = errno;
       break;
+    }
     Visitor &visitor = visitors.emplace_back();
     visitor.socket = std::move(socket);
-    visitor.address = address;
+    visitor.path = Path::of(visitor.socket.get(), /*connects=*/false);
     visitor.came = std::chrono::steady_clock::now();
   }
   // Others have opened the rest: from now on the door is full by then.
-  if ((errno == EMFILE || errno == ENFILE) && !visitors.empty())
+  if ((error == EMFILE || error == ENFILE) && !visitors.empty())
     most = visitors.size();
   return ZERO_RT_OK;
 }
@@ -225,16 +227,25 @@ zero_rt_status Door::makeRoom(std::vector<Guest> &arrived, bool &hasRoom) {
   return ZERO_RT_OK;
 }
 
-/// Whether |hello| is to this rank of this job.
-bool Door::isForMe(const Hello &hello) const {
+/// Whether the hello of |visitor| is to this rank of this job, and comes from
+/// the rank that made it.
+bool Door::isForMe(const Visitor &visitor) const {
+  const Hello &hello = visitor.hello;
   char job[sizeof(hello.job)];
   copyText(job, mine.job);
   return std::memcmp(job, hello.job, sizeof(job)) == 0 &&
-         hello.to == mine.rank && hello.port == port();
+         hello.to == mine.rank && hello.path == visitor.path;
 }
 
-/// What is wrong with |hello|, of a rank of ours; empty if nothing is.
-std::string Door::findObjection(const Hello &hello) const {
+static std::string describePlace(const Address &address, int32_t port) {
+  return address.text() + " port " + std::to_string(port);
+}
+
+/// What is wrong with the hello of |visitor|, of a rank of ours; empty if
+/// nothing is.
+std::string Door::findObjection(const Visitor &visitor) const {
+  const Hello &hello = visitor.hello;
+  const Path &theirs = hello.path, &path = visitor.path;
   std::string me = "rank " + std::to_string(mine.rank);
   std::string you = "rank " + std::to_string(hello.from);
   char job[sizeof(hello.job)];
@@ -248,10 +259,16 @@ std::string Door::findObjection(const Hello &hello) const {
   if (hello.ranks != mine.ranks)
     return you + " says that there are " + std::to_string(hello.ranks) +
            " ranks, " + me + " that there are " + std::to_string(mine.ranks);
-  if (hello.port != port())
-    return you + " has dialled port " + std::to_string(hello.port) + ", and " +
-           me + " listens at port " + std::to_string(port()) +
-           "; give all ranks the port of rank 0, and map no ports";
+  bool isOther = !(theirs.to == path.to) || theirs.toPort != path.toPort;
+  if (!(theirs == path))
+    return (isOther ? you + " has dialled " +
+                          describePlace(theirs.to, theirs.toPort) + ", and " +
+                          me + " is at " + describePlace(path.to, path.toPort)
+                    : you + " comes from " +
+                          describePlace(theirs.from, theirs.fromPort) +
+                          ", and for " + me + " from " +
+                          describePlace(path.from, path.fromPort)) +
+           "; ranks connect directly, without mapped addresses or ports";
   if (hello.to != mine.rank)
     return you + " looks for rank " + std::to_string(hello.to) +
            ", and found " + me;
@@ -264,14 +281,14 @@ std::string Door::findObjection(const Hello &hello) const {
 zero_rt_status Door::challenge(Visitor &visitor, bool &stays) {
   Challenge answer;
   answer.magic = magic;
-  std::string objection = findObjection(visitor.hello);
+  std::string objection = findObjection(visitor);
   if (!objection.empty()) {
     lastRefusal = objection;
     answer.status = ZERO_RT_MISMATCH;
     copyText(answer.text, objection);
     // The proof is worth something only from the rank that was asked. Others
     // may have got the hello from a stranger.
-    if (isForMe(visitor.hello))
+    if (isForMe(visitor))
       ZERO_RT_TRY(
           proveRefusal(mine.secret, visitor.hello, answer, answer.proof));
     stays = false;
@@ -304,9 +321,9 @@ zero_rt_status Door::checkProof(Visitor &visitor, std::vector<Guest> &arrived) {
       ssize_t(sizeof(welcome)))
     return ZERO_RT_OK; // it has left, and comes again
   // This rank may see an address that the other rank does not know of.
-  if (!visitor.address.isLoopback() && !contact.isChosen &&
+  if (!visitor.path.from.isLoopback() && !contact.isChosen &&
       contact.count < Contact::mostAddresses)
-    contact.addresses[contact.count++] = visitor.address;
+    contact.addresses[contact.count++] = visitor.path.from;
   arrived.push_back({visitor.hello.from, std::move(visitor.socket), contact});
   return ZERO_RT_OK;
 }

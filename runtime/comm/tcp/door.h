@@ -6,10 +6,11 @@
 //
 // The rank that connects sends a hello with a nonce. The other rank answers
 // with a nonce of its own and with the HMAC of both nonces, the job, the ranks
-// and the port. The first rank checks the HMAC and sends one of its own, and
-// the other one bids it welcome. A recorded message is of no use, since the
-// nonces differ. A rank that is turned away, as in a crowd of strangers, gets
-// no welcome and tries again.
+// and the two ends of the connection. The first rank checks the HMAC and sends
+// one of its own, and the other one bids it welcome. A recorded message is of
+// no use, since the nonces differ. A process in between has connections with
+// other ends. A rank that is turned away, as in a crowd of strangers, gets no
+// welcome and tries again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,10 +52,10 @@ struct Hello {
   int32_t to = 0;
   int32_t ranks = 0;
   int32_t hasSecret = 0;
-  /// That the rank dials: a stranger at another port cannot lead it to the rank
-  /// of another job that has the same secret.
-  int32_t port = 0;
-  int32_t unused = 0;
+  /// As the rank that connects sees it. A stranger that passes messages on, to
+  /// this job or to another one with the same secret, has a connection with
+  /// other ends, because no two connections of a machine have the same ones.
+  Path path;
 };
 
 /// The answer. With another status than ok it is the last message, and |proof|
@@ -118,8 +119,8 @@ public:
 private:
   struct Visitor {
     Socket socket;
-    Address address;
     Deadline came;
+    Path path;            // as this rank sees it
     bool isAsked = false; // the challenge was sent
     size_t done = 0;      // bytes of the message that is being received
     Hello hello;
@@ -134,8 +135,8 @@ private:
                          std::vector<Guest> &arrived);
   zero_rt_status challenge(Visitor &visitor, bool &stays);
   zero_rt_status checkProof(Visitor &visitor, std::vector<Guest> &arrived);
-  bool isForMe(const Hello &hello) const;
-  std::string findObjection(const Hello &hello) const;
+  bool isForMe(const Visitor &visitor) const;
+  std::string findObjection(const Visitor &visitor) const;
 
   const Identity &mine;
   Socket listener;

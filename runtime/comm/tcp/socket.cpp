@@ -135,15 +135,11 @@ int Socket::port() const {
   return ntohs(reinterpret_cast<sockaddr_in *>(&address)->sin_port);
 }
 
-Socket Socket::accept(Address &outAddress) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  Socket peer(::accept4(descriptor, reinterpret_cast<sockaddr *>(&address),
-                        &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (peer) {
+Socket Socket::accept() {
+  Socket peer(
+      ::accept4(descriptor, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (peer)
     prepare(peer.get());
-    outAddress = Address::of(reinterpret_cast<sockaddr *>(&address));
-  }
   return peer;
 }
 

@@ -55,8 +55,8 @@ public:
   zero_rt_status listen(const Address *address, int port);
   /// The port that it listens on.
   int port() const;
-  /// A connection that waits, or null.
-  Socket accept(Address &outAddress);
+  /// A connection that waits, or null, with the reason in errno.
+  Socket accept();
   /// Tries once. |why| is the reason of a failure.
   bool connect(const Address &address, int port, Deadline deadline, int watched,
                std::string &why);

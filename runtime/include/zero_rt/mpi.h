@@ -39,10 +39,11 @@ extern "C" {
 /// or exit.
 ///
 /// If a rank has no memory for its process group, the call fails on all ranks.
-/// A rank whose arguments are wrong, or that has no memory to wait for the
-/// others, returns alone, and does not come for them. Errors: invalid_argument,
-/// timeout (the message names the ranks that did not come), out_of_memory,
-/// internal (with the error of MPI). Since version 16.
+/// A rank that comes when others have given up may get a process group, whose
+/// first use fails. A rank whose arguments are wrong, or that has no memory to
+/// wait for the others, returns alone, and does not come for them. Errors:
+/// invalid_argument, timeout (the message names the ranks that did not come),
+/// out_of_memory, internal (with the error of MPI). Since version 16.
 zero_rt_status zero_rt_mpi_group_create_within(MPI_Comm comm,
                                                int64_t timeout_ms,
                                                zero_rt_group **out_group);

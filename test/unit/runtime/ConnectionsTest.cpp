@@ -22,12 +22,12 @@ public:
   Liar() {
     Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     Socket listener;
-    Address loopback = Address::loopback(), from;
+    Address loopback = Address::loopback();
     std::string why;
     expectOk(listener.listen(&loopback, 0));
     EXPECT_TRUE(theirs.connect(loopback, listener.port(), end, -1, why));
     std::vector<Socket> sockets(2);
-    sockets[1] = listener.accept(from);
+    sockets[1] = listener.accept();
     transport = Connections::makeTransport(
         new Connections(0, sockets, /*mostKeptBytes=*/1 << 20));
   }
@@ -123,12 +123,12 @@ TEST(Tcp, SmallMessagesThatNobodyReceivesAreBounded) {
 TEST(Tcp, ARankThatDiesFreesThoseWhoWait) {
   Deadline end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   Socket listener, theirs;
-  Address loopback = Address::loopback(), from;
+  Address loopback = Address::loopback();
   std::string why;
   expectOk(listener.listen(&loopback, 0));
   ASSERT_TRUE(theirs.connect(loopback, listener.port(), end, -1, why));
   std::vector<Socket> sockets(2);
-  sockets[1] = listener.accept(from);
+  sockets[1] = listener.accept();
   auto *connections = new Connections(0, sockets);
   zero_rt_transport transport = Connections::makeTransport(connections);
   zero_rt_group *group = nullptr;
