@@ -20,8 +20,12 @@ using namespace zero_rt;
 static constexpr uint64_t magic = 0x7a65726f2d746375; // and version 6
 /// Ranks answer at once, so others are let go after this time.
 static constexpr auto patienceOfDoor = std::chrono::seconds(2);
-/// In a crowd each visitor has this time: a rank has then said what it has to.
+/// In a crowd each visitor has this time: a rank has then proved that it is
+/// one.
 static constexpr auto leastStay = std::chrono::milliseconds(50);
+/// And one that has said nothing has this time: the hello of a rank comes with
+/// its connection.
+static constexpr auto leastSilence = std::chrono::milliseconds(5);
 
 /// What an HMAC is about.
 namespace {
@@ -202,10 +206,11 @@ zero_rt_status Door::acceptAll(std::vector<Guest> &arrived) {
 /// Closes the connection that is least likely a rank's: the oldest one without
 /// a hello, or else the oldest one without a proof. Before that, it reads the
 /// connection: a hello or a proof may have arrived. No connection is closed
-/// within |leastStay|, so there may be no room.
+/// within |leastStay| or |leastSilence|, so there may be no room.
 zero_rt_status Door::makeRoom(std::vector<Guest> &arrived, bool &hasRoom) {
-  Deadline before = std::chrono::steady_clock::now() - leastStay;
-  for (bool isAsked : {false, true})
+  Deadline now = std::chrono::steady_clock::now();
+  for (bool isAsked : {false, true}) {
+    Deadline before = now - (isAsked ? leastStay : leastSilence);
     for (auto visitor = visitors.begin(); visitor != visitors.end();) {
       if (visitor->isAsked != isAsked) {
         ++visitor;
@@ -224,6 +229,7 @@ zero_rt_status Door::makeRoom(std::vector<Guest> &arrived, bool &hasRoom) {
       hasRoom = true;
       return ZERO_RT_OK;
     }
+  }
   return ZERO_RT_OK;
 }
 
@@ -359,7 +365,7 @@ zero_rt_status Door::wait(const std::vector<int> &watched, Deadline deadline,
     });
     Deadline next = deadline;
     if (isFull())
-      next = std::min(next, now + leastStay);
+      next = std::min(next, now + leastSilence);
     std::vector<pollfd> entries;
     for (int descriptor : watched)
       entries.push_back({descriptor, POLLIN, 0});

@@ -11,12 +11,13 @@
 // have it (HMAC-SHA256 over random numbers of both, the job, the ranks and the
 // addresses and ports of both ends). Processes that do not have the secret
 // cannot join or come between two ranks, and cannot make the ranks wait, except
-// that a flood of connections takes processor time and may delay them by
-// seconds, and that a process which listens at rank 0's port first prevents the
-// job. Ranks connect directly: an address or a port that is mapped on the way
-// (NAT) looks like a process in between, and is refused. Without a
-// secret, all ranks must be on one machine: ranks listen and connect at
-// 127.0.0.1 only, any process of this machine can join, and rank 0 writes a
+// that a flood of connections takes processor time, and that a process which
+// listens at rank 0's port first prevents the job. Ranks connect directly: an
+// address or a port that is mapped on the way (NAT) looks like a process in
+// between, and is refused.
+//
+// Without a secret, all ranks must be on one machine: ranks listen and connect
+// at 127.0.0.1 only, any process of this machine can join, and rank 0 writes a
 // warning to stderr, once in a process. Messages between ranks are not
 // encrypted, and not protected against changes on the way. Do not use this
 // transport over networks where others can read or change packets.

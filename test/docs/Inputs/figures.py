@@ -117,6 +117,8 @@ FIGURES = [
      lambda: number(DOOR, r"patienceOfDoor = std::chrono::seconds\((\d+)\)")),
     ("runtime/README.md", "nobody before # ms",
      lambda: number(DOOR, r"leastStay = std::chrono::milliseconds\((\d+)\)")),
+    ("runtime/README.md", "or before # ms if",
+     lambda: number(DOOR, r"leastSilence = std::chrono::milliseconds\((\d+)\)")),
     ("runtime/README.md", "at first for # ms",
      lambda: number(MEETING, r"leastPatience = std::chrono::milliseconds\((\d+)\)")),
     ("runtime/README.md", "ms and at most for # s, loopback",
