@@ -99,7 +99,7 @@ axis='(pp|dp)=[1-9][0-9]*'
 cd "$(dirname "$0")/../.."
 echo "== build"
 bash tools/scripts/setup.sh
-bash tools/scripts/build.sh build -DCMAKE_UNITY_BUILD=ON -- char_model zero-compile zero_rt
+bash tools/scripts/build.sh build -- char_model zero-compile zero_rt
 
 out=build/demo
 mkdir -p "$out"

@@ -36,8 +36,7 @@ echo "== formatting"
 bash tools/scripts/format.sh --check
 echo "== release build"
 units=$([[ $quick -eq 1 ]] && echo ON || echo OFF)
-# Files of libraries and tools are compiled 16 at a time, which takes less time.
-bash tools/scripts/build.sh build -DCMAKE_UNITY_BUILD=ON "-DZERO_UNIT_TESTS=$units"
+bash tools/scripts/build.sh build "-DZERO_UNIT_TESTS=$units"
 if [[ $quick -eq 0 ]]; then
   echo "== clang-tidy"
   python3 tools/scripts/tidy.py build
@@ -47,14 +46,13 @@ if [[ $quick -eq 0 ]]; then
   # LLVM's library is not instrumented: its arenas hand out memory that our inlined
   # copy of the same code has poisoned.
   bash tools/scripts/build.sh build-asan -DZERO_SANITIZE=address,undefined \
-    -DCMAKE_UNITY_BUILD=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1"
   ASAN_OPTIONS=allow_user_poisoning=0 \
     ctest --test-dir build-asan --output-on-failure -j "$(nproc)"
   # The runtime contains no LLVM, so its tests can run under this sanitizer, too.
   echo "== runtime under -fsanitize=thread"
-  bash tools/scripts/build.sh build-tsan -DZERO_SANITIZE=thread -DCMAKE_UNITY_BUILD=ON \
-    -- zero_rt_tests
+  bash tools/scripts/build.sh build-tsan -DZERO_SANITIZE=thread -- zero_rt_tests
   # The tests wait more than they compute, so three groups run at the same time. Tests
   # with timeouts fail where more of them share two cores.
   run_group() {

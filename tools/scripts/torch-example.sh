@@ -31,7 +31,7 @@ done
 cd "$(dirname "$0")/../.."
 bash tools/scripts/setup.sh
 echo "== build"
-bash tools/scripts/build.sh build -DCMAKE_UNITY_BUILD=ON -- zero_compiler zero_rt
+bash tools/scripts/build.sh build -- zero_compiler zero_rt
 echo "== torch, in build/venv"
 bash tools/scripts/torch-venv.sh
 echo "== training on $ranks ranks"

@@ -242,7 +242,7 @@ std::string zero::makePage(json::Object answer) {
   std::string data;
   llvm::raw_string_ostream(data) << json::Value(std::move(answer));
   // A name in the step must not look like a tag or a comment of the page.
-  constexpr StringLiteral kLess = "\\u003c";
+  constexpr llvm::StringLiteral kLess = "\\u003c";
   for (size_t i = 0; (i = data.find('<', i)) != std::string::npos;
        i += kLess.size())
     data.replace(i, 1, kLess);

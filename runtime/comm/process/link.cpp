@@ -6,6 +6,7 @@
 
 #include "comm/process/link.h"
 
+#include "comm/tag.h"
 #include "core/status.h"
 
 #include <algorithm>

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <random>
 
+using namespace zero;
 using namespace zero::prove;
 
 namespace {

@@ -14,6 +14,7 @@
 #include "Ranks.h"
 #include "TrainStep.h"
 
+#include <cmath>
 #include <mutex>
 
 using namespace zero_rt::test;
