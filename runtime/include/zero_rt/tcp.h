@@ -95,7 +95,8 @@ zero_rt_status zero_rt_tcp_listen(zero_rt_tcp_options *options);
 /// machine. Pass options->rank to zero_rt_create. If the call fails on a rank,
 /// it fails on all ranks that have reached rank 0. Errors: invalid_argument,
 /// timeout (the message names the ranks that did not come), mismatch (this rank
-/// and another one have different jobs, secrets or numbers of ranks),
+/// and another one have different jobs, secrets or numbers of ranks, or do not
+/// connect directly),
 /// unsupported (there is a secret, and OpenSSL's libcrypto.so.3 cannot be
 /// loaded), internal (with the error of the system).
 zero_rt_status zero_rt_tcp_group_create(const zero_rt_tcp_options *options,
