@@ -40,7 +40,7 @@ zero_rt_status check(const char *call, int code) {
 
 using Clock = std::chrono::steady_clock;
 
-/// What MPI reads and writes while the ranks meet.
+/// The collectives in which the ranks meet, and the memory that MPI uses.
 class Meeting {
 public:
   Meeting(MPI_Comm comm, int64_t timeoutMs, zero_rt_status mine)
