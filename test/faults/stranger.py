@@ -12,6 +12,7 @@ bits of a job without a stranger, and the job may take one second longer.
 import hashlib
 import hmac
 import os
+import pathlib
 import re
 import socket
 import struct
@@ -27,8 +28,8 @@ from free_port import free_port  # noqa: E402
 SECRET = "correct horse battery staple"
 JOB = "job 7"
 MAGIC = 0x7A65726F2D746375
-HELLO = struct.Struct("<Q64s32siiii48s")
-PATH = slice(HELLO.size - 48, HELLO.size)
+HELLO = struct.Struct("<Q64s32siiii64s")
+PATH = slice(HELLO.size - 64, HELLO.size)
 CONTACT = struct.Struct("<16sii160s")
 CHALLENGE_BYTES = 320
 WELCOME_BYTES = 32
@@ -44,7 +45,11 @@ def path_of(connection):
     """The ends of a connection over IPv4 as messages describe them."""
     ends = [connection.getsockname(), connection.getpeername()]
     places = [struct.pack("<i12x4s", 4, socket.inet_aton(host)) for host, _ in ends]
-    return b"".join(places) + struct.pack("<ii", *(port for _, port in ends))
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text()
+    space = os.stat("/proc/self/ns/net")
+    numbers = struct.pack("<QQ", space.st_ino, space.st_dev)
+    machine = bytes(a ^ b for a, b in zip(bytes.fromhex(boot.replace("-", "")), numbers))
+    return b"".join([*places, struct.pack("<ii", *(port for _, port in ends)), machine])
 
 
 class Stranger:
@@ -77,7 +82,7 @@ class Stranger:
         s = self.connect()
         if s:
             self.kept.append(s)
-            if data[: 8] == struct.pack("<Q", MAGIC) and data[PATH] == bytes(48):
+            if data[: 8] == struct.pack("<Q", MAGIC) and data[PATH] == bytes(64):
                 data = data[: PATH.start] + path_of(s) + data[PATH.stop:]
             if said is not None:
                 said.append(data)
@@ -150,7 +155,7 @@ class Stranger:
         for ranks in (-1, 0, 1 << 20):
             self.shake(self.hello(ranks=ranks), SECRET)
         self.shake(self.hello(to=2), SECRET)
-        self.shake(self.hello(path=os.urandom(48)), SECRET)
+        self.shake(self.hello(path=os.urandom(64)), SECRET)
 
     def too_much(self):
         self.say(self.hello() + b"\xff" * 1000000)

@@ -20,6 +20,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <set>
+#include <sys/stat.h>
 #include <thread>
 
 using namespace zero_rt;
@@ -81,6 +82,8 @@ Path Path::of(int descriptor, bool connects) {
   result.to = Address::of(reinterpret_cast<sockaddr *>(&far));
   result.fromPort = portOf(near);
   result.toPort = portOf(far);
+  if (result.to.isLoopback())
+    result.machine = findMachine();
   return result;
 }
 
@@ -235,11 +238,18 @@ std::array<unsigned char, 16> zero_rt::findMachine() {
       text[0] = 0;
     std::fclose(file);
   }
+  struct stat space = {};
+  if (!text[0] || ::stat("/proc/self/ns/net", &space))
+    return result;
   size_t digits = 0;
   for (const char *c = text; *c && digits < 32; ++c) {
     unsigned digit = 0;
     if (std::sscanf(std::string(1, *c).c_str(), "%1x", &digit) == 1)
-      result[digits++ / 2] |= (unsigned char)(digits % 2 ? digit << 4 : digit);
+      result[digits++ / 2] |= (unsigned char)(digits % 2 ? digit : digit << 4);
   }
+  const uint64_t number[] = {space.st_ino, space.st_dev};
+  const auto *bytes = reinterpret_cast<const unsigned char *>(number);
+  for (size_t i = 0; i < result.size(); ++i)
+    result[i] ^= bytes[i];
   return result;
 }

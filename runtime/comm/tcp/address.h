@@ -39,12 +39,14 @@ struct Path {
   Address to;
   int32_t fromPort = 0;
   int32_t toPort = 0;
+  /// Of a connection over loopback: its addresses are those of others, too.
+  std::array<unsigned char, 16> machine = {};
 
   /// As this process sees them.
   static Path of(int descriptor, bool connects);
   bool operator==(const Path &other) const {
     return from == other.from && to == other.to && fromPort == other.fromPort &&
-           toPort == other.toPort;
+           toPort == other.toPort && machine == other.machine;
   }
 };
 
@@ -62,7 +64,8 @@ std::vector<Address> findOwnAddresses();
 zero_rt_status findAddressesOf(const std::string &interface,
                                std::vector<Address> &out);
 
-/// A number of this machine, until it starts again.
+/// A number of this machine and its network namespace, until the machine starts
+/// again; 0 if it is not known.
 std::array<unsigned char, 16> findMachine();
 
 } // namespace zero_rt

@@ -43,9 +43,9 @@ struct Refusal {
 } // namespace
 // Padding would be part of the HMAC.
 static_assert(sizeof(Address) == 20 && sizeof(Contact) == 184 &&
-              sizeof(Hello) == 168 && sizeof(Challenge) == 320 &&
-              sizeof(Proof) == 216 && sizeof(Transcript) == 392 &&
-              sizeof(Refusal) == 496);
+              sizeof(Hello) == 184 && sizeof(Challenge) == 320 &&
+              sizeof(Proof) == 216 && sizeof(Transcript) == 408 &&
+              sizeof(Refusal) == 512);
 
 /// Of the rank that connects, or of the one that listens.
 static zero_rt_status prove(const std::string &secret, const char *role,
@@ -216,8 +216,9 @@ zero_rt_status Door::makeRoom(std::vector<Guest> &arrived, bool &hasRoom) {
         ++visitor;
         continue;
       }
+      // Not one with a hello instead of one without.
       if (visitor->came > before)
-        break;
+        return ZERO_RT_OK;
       bool stays = true;
       ZERO_RT_TRY(advance(*visitor, stays, arrived));
       // A hello makes a silent visitor one of the others.
@@ -270,10 +271,13 @@ std::string Door::findObjection(const Visitor &visitor) const {
     return (isOther ? you + " has dialled " +
                           describePlace(theirs.to, theirs.toPort) + ", and " +
                           me + " is at " + describePlace(path.to, path.toPort)
-                    : you + " comes from " +
-                          describePlace(theirs.from, theirs.fromPort) +
-                          ", and for " + me + " from " +
-                          describePlace(path.from, path.fromPort)) +
+            : theirs.machine != path.machine
+                ? you + " and " + me + " have the address " + path.to.text() +
+                      " on two machines or in two network namespaces"
+                : you + " comes from " +
+                      describePlace(theirs.from, theirs.fromPort) +
+                      ", and for " + me + " from " +
+                      describePlace(path.from, path.fromPort)) +
            "; ranks connect directly, without mapped addresses or ports";
   if (hello.to != mine.rank)
     return you + " looks for rank " + std::to_string(hello.to) +

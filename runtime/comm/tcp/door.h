@@ -54,7 +54,8 @@ struct Hello {
   int32_t hasSecret = 0;
   /// As the rank that connects sees it. A stranger that passes messages on, to
   /// this job or to another one with the same secret, has a connection with
-  /// other ends, because no two connections of a machine have the same ones.
+  /// other ends, because no two connections of a network namespace have the
+  /// same ones.
   Path path;
 };
 

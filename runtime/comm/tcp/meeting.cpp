@@ -316,8 +316,7 @@ zero_rt_status Meeting::callOn(int32_t rank,
 /// first.
 std::vector<Address> Meeting::placesOf(const Contact &contact) const {
   std::vector<Address> result;
-  // Loopback never leaves the machine. Ranks of one machine in separate
-  // networks reach nobody there, or a process that does not have the secret.
+  // Loopback never leaves the machine, nor a network namespace.
   bool isKnown = contact.machine != decltype(contact.machine)();
   if (mine.secret.empty() || (isKnown && contact.machine == findMachine()))
     result.push_back(Address::loopback());
