@@ -28,8 +28,8 @@ from free_port import free_port  # noqa: E402
 SECRET = "correct horse battery staple"
 JOB = "job 7"
 MAGIC = 0x7A65726F2D746375
-HELLO = struct.Struct("<Q64s32siiii64s")
-PATH = slice(HELLO.size - 64, HELLO.size)
+HELLO = struct.Struct("<Q64s32siiii64s32s")
+PATH = slice(HELLO.size - 96, HELLO.size - 32)
 CONTACT = struct.Struct("<16sii160s")
 CHALLENGE_BYTES = 320
 WELCOME_BYTES = 32
@@ -39,6 +39,14 @@ WAIT = 0.4  # seconds in which the stranger is alone with rank 0
 def proof(secret, message, challenge, contact):
     transcript = (b"connect\0" + message + challenge[256:288] + contact)
     return hmac.new(secret.encode(), transcript, hashlib.sha256).digest() + contact
+
+
+def prove_hello(secret, message):
+    """A hello with its proof."""
+    message = message[: PATH.stop] + bytes(32)
+    transcript = b"hello".ljust(8, b"\0") + message + bytes(32 + CONTACT.size)
+    return message[: PATH.stop] + hmac.new(secret.encode(), transcript,
+                                           hashlib.sha256).digest()
 
 
 def path_of(connection):
@@ -66,7 +74,7 @@ class Stranger:
         """A hello without |path| gets that of the connection."""
         ranks = self.ranks if ranks is None else ranks
         return HELLO.pack(MAGIC, job.encode(), os.urandom(32), rank, to, ranks, has_secret,
-                          path)
+                          path, b"")
 
     def connect(self):
         while not self.is_over.is_set():
@@ -78,12 +86,14 @@ class Stranger:
                 time.sleep(0.005)
         return None
 
-    def say(self, data, said=None):
+    def say(self, data, said=None, secret=None):
         s = self.connect()
         if s:
             self.kept.append(s)
             if data[: 8] == struct.pack("<Q", MAGIC) and data[PATH] == bytes(64):
                 data = data[: PATH.start] + path_of(s) + data[PATH.stop:]
+            if secret:
+                data = prove_hello(secret, data)
             if said is not None:
                 said.append(data)
             try:
@@ -95,7 +105,7 @@ class Stranger:
     def shake(self, message, secret):
         """A handshake with |secret|. Returns what was said."""
         said = []
-        s = self.say(message, said)
+        s = self.say(message, said, secret)
         try:
             [message] = said
             challenge = s.recv(CHALLENGE_BYTES, socket.MSG_WAITALL) if s else b""
@@ -162,7 +172,7 @@ class Stranger:
 
     def crowd(self):
         """Many that are silent come after one that was asked for its proof."""
-        first = self.say(self.hello())
+        first = self.say(self.hello(), secret=SECRET)
         if not first or len(first.recv(CHALLENGE_BYTES, socket.MSG_WAITALL)) == 0:
             return
         for _ in range(400):

@@ -43,9 +43,9 @@ struct Refusal {
 } // namespace
 // Padding would be part of the HMAC.
 static_assert(sizeof(Address) == 20 && sizeof(Contact) == 184 &&
-              sizeof(Hello) == 184 && sizeof(Challenge) == 320 &&
-              sizeof(Proof) == 216 && sizeof(Transcript) == 408 &&
-              sizeof(Refusal) == 512);
+              sizeof(Hello) == 216 && sizeof(Challenge) == 320 &&
+              sizeof(Proof) == 216 && sizeof(Transcript) == 440 &&
+              sizeof(Refusal) == 544);
 
 /// Of the rank that connects, or of the one that listens.
 static zero_rt_status prove(const std::string &secret, const char *role,
@@ -111,6 +111,8 @@ zero_rt_status zero_rt::knock(const Identity &mine, int32_t to,
   hello.ranks = mine.ranks;
   hello.hasSecret = !mine.secret.empty();
   hello.path = Path::of(socket.get(), /*connects=*/true);
+  ZERO_RT_TRY(
+      prove(mine.secret, "hello", hello, Digest(), Contact(), hello.proof));
   Challenge answer;
   if (!sendAll(socket.get(), &hello, sizeof(hello), soon, watched) ||
       !receiveAll(socket.get(), &answer, sizeof(answer), soon, watched) ||
@@ -241,7 +243,8 @@ bool Door::isForMe(const Visitor &visitor) const {
   char job[sizeof(hello.job)];
   copyText(job, mine.job);
   return std::memcmp(job, hello.job, sizeof(job)) == 0 &&
-         hello.to == mine.rank && hello.path == visitor.path;
+         hello.to == mine.rank && hello.path == visitor.path &&
+         visitor.hasSecret;
 }
 
 static std::string describePlace(const Address &address, int32_t port) {
@@ -263,6 +266,8 @@ std::string Door::findObjection(const Visitor &visitor) const {
   if (hello.hasSecret != int32_t(!mine.secret.empty()))
     return (mine.secret.empty() ? you : me) + " has a secret, and " +
            (mine.secret.empty() ? me : you) + " has none";
+  if (!visitor.hasSecret)
+    return you + " has another secret than " + me;
   if (hello.ranks != mine.ranks)
     return you + " says that there are " + std::to_string(hello.ranks) +
            " ranks, " + me + " that there are " + std::to_string(mine.ranks);
@@ -287,10 +292,21 @@ std::string Door::findObjection(const Visitor &visitor) const {
   return {};
 }
 
+zero_rt_status Door::checkHello(Visitor &visitor) const {
+  Hello hello = visitor.hello;
+  hello.proof = {};
+  Digest expected;
+  ZERO_RT_TRY(
+      prove(mine.secret, "hello", hello, Digest(), Contact(), expected));
+  visitor.hasSecret = isEqual(expected, visitor.hello.proof);
+  return ZERO_RT_OK;
+}
+
 /// Answers the hello of |visitor|.
 zero_rt_status Door::challenge(Visitor &visitor, bool &stays) {
   Challenge answer;
   answer.magic = magic;
+  ZERO_RT_TRY(checkHello(visitor));
   std::string objection = findObjection(visitor);
   if (!objection.empty()) {
     lastRefusal = objection;

@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rank that connects sends a hello with a nonce. The other rank answers
+// The rank that connects sends a hello with a nonce and an HMAC of it. A hello
+// with another HMAC costs its sender the connection. The other rank answers
 // with a nonce of its own and with the HMAC of both nonces, the job, the ranks
 // and the two ends of the connection. The first rank checks the HMAC and sends
 // one of its own, and the other one bids it welcome. A recorded message is of
@@ -57,6 +58,8 @@ struct Hello {
   /// other ends, because no two connections of a network namespace have the
   /// same ones.
   Path path;
+  /// Of all the above: nobody else is asked for a proof, which takes a while.
+  Digest proof = {};
 };
 
 /// The answer. With another status than ok it is the last message, and |proof|
@@ -121,9 +124,10 @@ private:
   struct Visitor {
     Socket socket;
     Deadline came;
-    Path path;            // as this rank sees it
-    bool isAsked = false; // the challenge was sent
-    size_t done = 0;      // bytes of the message that is being received
+    Path path;              // as this rank sees it
+    bool hasSecret = false; // by the proof of its hello
+    bool isAsked = false;   // the challenge was sent
+    size_t done = 0;        // bytes of the message that is being received
     Hello hello;
     Proof proof;
     Digest nonce = {};
@@ -138,6 +142,7 @@ private:
   zero_rt_status checkProof(Visitor &visitor, std::vector<Guest> &arrived);
   bool isForMe(const Visitor &visitor) const;
   std::string findObjection(const Visitor &visitor) const;
+  zero_rt_status checkHello(Visitor &visitor) const;
 
   const Identity &mine;
   Socket listener;

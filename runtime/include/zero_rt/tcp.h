@@ -10,11 +10,12 @@
 // A job has a secret, and each pair of ranks proves to each other that both
 // have it (HMAC-SHA256 over random numbers of both, the job, the ranks and the
 // addresses and ports of both ends). Processes that do not have the secret
-// cannot join or come between two ranks, and cannot make the ranks wait, except
-// that a flood of connections takes processor time, and that a process which
-// listens at rank 0's port first prevents the job. Ranks connect directly: an
-// address or a port that is mapped on the way (NAT) looks like a process in
-// between, and is refused.
+// cannot join or come between two ranks. They cannot make the ranks wait, with
+// these exceptions: a flood of connections takes processor time; a process that
+// listens at rank 0's port first prevents the job, or delays it by 2 s if it
+// gives up the port; and one that takes all ports of the machine prevents it.
+// Ranks connect directly: an address or a port that is mapped on the way (NAT)
+// looks like a process in between, and is refused.
 //
 // Without a secret, all ranks must be on one machine: ranks listen and connect
 // at 127.0.0.1 only, any process of this machine can join, and rank 0 writes a

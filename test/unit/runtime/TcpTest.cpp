@@ -244,7 +244,7 @@ TEST(Tcp, RanksProveThatTheyHaveTheSecret) {
                {{ZERO_RT_OK, ""}, {ZERO_RT_OK, ""}});
   expectCreate(makePair(one, other),
                {{ZERO_RT_TIMEOUT, "rank 1 did not come"},
-                {ZERO_RT_MISMATCH, "has another secret than rank 1"}});
+                {ZERO_RT_MISMATCH, "rank 1 has another secret than rank 0"}});
   expectCreate(
       makePair("", other),
       {{ZERO_RT_TIMEOUT,
