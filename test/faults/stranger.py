@@ -312,7 +312,8 @@ def relay_to_another_port(job, ranks):
 
 def relay_at_the_port(job, ranks, expected):
     """A stranger has the port before rank 0 has it, keeps a rank that comes, gives the port
-    free, and comes between the two when rank 0 listens."""
+    free, and comes between the two when rank 0 listens, or comes too late. Whether the job
+    is right, whether the stranger was refused, and the lines of the job."""
     proxy = socket.create_server(("127.0.0.1", 0))
     port = proxy.getsockname()[1]
     answers = []
@@ -331,10 +332,11 @@ def relay_at_the_port(job, ranks, expected):
             return
 
     _, lines = run_ranks(job, ranks, port, come_between, order=-1)
+    end = time.monotonic() + 1
+    while answers and not answers[0] and time.monotonic() < end:
+        time.sleep(0.01)
     heard = b"".join(answers[0]) if answers else b""
-    if b"ranks connect directly" not in heard:
-        return f"the stranger came too late, this test tries nothing: {heard!r}"
-    return "" if sorted(lines) == expected else f"{lines}"
+    return sorted(lines) == expected, b"ranks connect directly" in heard, lines
 
 
 def impostor_is_outlasted(job, ranks, is_silent):
@@ -399,9 +401,12 @@ def main():
     if not relay_to_another_port(job, ranks):
         print("a rank is led to a port that it did not dial")
         failed = True
-    why = relay_at_the_port(job, ranks, expected)
-    if why:
-        print(f"a stranger comes between two ranks: {why}")
+    for _ in range(10):
+        is_right, is_refused, lines = relay_at_the_port(job, ranks, expected)
+        if not is_right or is_refused:
+            break
+    if not is_right or not is_refused:
+        print(f"a stranger comes between two ranks, or always too late: {lines}")
         failed = True
     word = hear_a_wrong_word(job, ranks)
     if word != "rank 0: connect: internal: ?[2Jowned":
