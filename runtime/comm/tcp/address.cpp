@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,7 @@
 #include <set>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace zero_rt;
 
@@ -232,14 +234,13 @@ zero_rt_status zero_rt::findAddressesOf(const std::string &interface,
 
 std::array<unsigned char, 16> zero_rt::findMachine() {
   std::array<unsigned char, 16> result = {};
+  // Without an allocation, which may fail.
   char text[64] = "";
-  if (FILE *file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
-    if (!std::fgets(text, sizeof(text), file))
-      text[0] = 0;
-    std::fclose(file);
-  }
+  Socket file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  if (!file || ::read(file.get(), text, sizeof(text) - 1) <= 0)
+    return result;
   struct stat space = {};
-  if (!text[0] || ::stat("/proc/self/ns/net", &space))
+  if (::stat("/proc/self/ns/net", &space))
     return result;
   size_t digits = 0;
   for (const char *c = text; *c && digits < 32; ++c) {
