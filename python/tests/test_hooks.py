@@ -366,12 +366,12 @@ def test_optimizers_leave_nothing_behind() -> None:
     for _ in range(50):
         use_one()
     tensors, pages = count_tensors(), read_size()
-    for _ in range(300):
+    for _ in range(950):
         assert use_one()() is None
     assert count_tensors() == tensors
     assert all(not p._post_accumulate_grad_hooks for p in model.parameters())
     # A step of this model has more than 4 pages.
-    assert read_size() - pages < 2 * 300
+    assert read_size() - pages < 2 * 950
     model.compute_loss(generator).backward()
     assert model.last.weight.grad is not None
 

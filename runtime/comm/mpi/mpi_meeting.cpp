@@ -6,14 +6,14 @@
 //
 // MPI_Comm_dup waits for ever for a rank that does not come, and does not say
 // which one it is. So every rank scatters its status to the others by a
-// collective of its own, next to MPI_Comm_idup. What has arrived says who has
-// come. Messages on the communicator of the caller could meet a receive of the
-// caller; collectives cannot.
+// collective of its own, next to MPI_Comm_idup. A rank whose status has arrived
+// has come. A message on the communicator of the caller could meet a receive of
+// the caller; a collective cannot.
 //
-// MPI_Comm_idup comes last: it makes several collectives on the communicator of
-// the caller, the later ones whenever a thread is in MPI. A collective that
-// begins behind it would come before these on one rank, and after them on
-// another one.
+// MPI_Comm_idup comes last. It makes several collectives on the communicator of
+// the caller, and begins the later ones whenever a thread is in MPI. A
+// collective behind it would precede these on one rank and follow them on
+// another.
 //
 //===----------------------------------------------------------------------===//
 
